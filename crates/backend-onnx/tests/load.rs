@@ -226,8 +226,8 @@ fn accelerators() {
     let expected = "unknown Execution Accelerator 'warp' is requested";
     assert_refused(&identity(), &with("gpu", "warp"), expected);
     assert_refused(&identity(), &with("cpu", "warp"), expected);
-    let openvino = load(&identity(), &with("cpu", "openvino")).err().expect("an error");
-    assert_eq!(openvino.code(), Code::Unsupported);
+    load(&identity(), &with("cpu", "openvino"))
+        .expect("computed by ONNX Runtime where it has no OpenVINO");
     load(&identity(), &with("gpu", "tensorrt")).expect("means nothing on the CPU, as in Triton");
 }
 

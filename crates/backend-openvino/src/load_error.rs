@@ -40,31 +40,14 @@ pub(crate) enum LoadError {
         expected: DataType,
         provided: DataType,
     },
-    #[error(
-        "model '{model}', tensor '{name}': the model expects {} dimensions (shape {model_dims}) but the model \
-         configuration specifies {} dimensions (shape {config_dims}{})",
-        .model_dims.len(), .config_dims.len(), if *.has_batching { ", batch dimension included" } else { "" }
-    )]
-    OtherShape {
-        model: String,
-        what: &'static str,
-        name: String,
-        model_dims: Shape,
-        config_dims: Shape,
-        has_batching: bool,
-    },
+    #[error(transparent)]
+    OtherShape(Box<OtherShape>),
     #[error(
         "model '{model}', tensor '{name}': for the model to support batching its first dimension must be the batch, but with \
          the batch {} the model gives it the shape {model_dims}",
         batch_text(*.batch)
     )]
-    NoBatchDimension {
-        model: String,
-        what: &'static str,
-        name: String,
-        model_dims: Shape,
-        batch: i64,
-    },
+    NoBatchDimension { model: String, name: String, model_dims: String, batch: i64 },
     #[error(
         "model '{model}', {what} '{name}' leaves the number of its dimensions open: the configuration must list them"
     )]
@@ -75,6 +58,23 @@ pub(crate) enum LoadError {
         #[source]
         cause: Error,
     },
+}
+
+/// The model's shape is not the configured one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "model '{model}', tensor '{name}': the model expects {} dimensions (shape {model_dims}) but the model configuration \
+     specifies {} dimensions (shape {config_dims}{})",
+    .model_dims.len(), .config_dims.len(), if *.has_batching { ", batch dimension included" } else { "" }
+)]
+pub(crate) struct OtherShape {
+    pub model: String,
+    /// `input` or `output`.
+    pub what: &'static str,
+    pub name: String,
+    pub model_dims: Shape,
+    pub config_dims: Shape,
+    pub has_batching: bool,
 }
 
 fn batch_text(batch: i64) -> String {
@@ -111,11 +111,11 @@ impl LoadError {
                 tensor(what, name, "data_type"),
                 format!("write {}: texts and numbers are not converted", provided.config_name()),
             ),
-            Self::OtherShape { what, name, model_dims, has_batching, .. } => (
-                tensor(what, name, "dims"),
+            Self::OtherShape(other) => (
+                tensor(other.what, &other.name, "dims"),
                 format!(
                     "write `dims: {}`, or have the model's inputs changed with the parameter RESHAPE_IO_LAYERS = `YES`",
-                    written(model_dims, *has_batching)
+                    written(&other.model_dims, other.has_batching)
                 ),
             ),
             Self::NoBatchDimension { .. } => (

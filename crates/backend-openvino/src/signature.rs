@@ -6,7 +6,7 @@ use galatea_config::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Error, Result, Shape, suggest};
 
 use crate::{
-    load_error::LoadError,
+    load_error::{LoadError, OtherShape},
     openvino::{Model, Retyping, TensorInfo},
     settings::Settings,
 };
@@ -185,14 +185,8 @@ pub(crate) fn check_outputs(
             && dims.first() != Some(&-1)
         {
             let (model, name) = (config.name().to_string(), binding.spec.name.to_string());
-            let model_dims = Shape::from(&**dims);
-            return Err(LoadError::NoBatchDimension {
-                model,
-                what: "output",
-                name,
-                model_dims,
-                batch,
-            });
+            let model_dims = Shape::from(&**dims).to_string();
+            return Err(LoadError::NoBatchDimension { model, name, model_dims, batch });
         }
     }
     Ok(())
@@ -215,12 +209,12 @@ fn check_dims(
     if fits || is_scalar {
         return Ok(());
     }
-    Err(LoadError::OtherShape {
+    Err(LoadError::OtherShape(Box::new(OtherShape {
         model: config.name().to_string(),
         what,
         name: binding.spec.name.to_string(),
         model_dims: Shape::from(model_dims),
         config_dims: Shape::from(wanted),
         has_batching: batch.is_some(),
-    })
+    })))
 }

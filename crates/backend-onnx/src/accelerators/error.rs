@@ -23,11 +23,6 @@ impl ValueKind {
 /// Each names the accelerator or the parameter it is about, as far as Triton does.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum AcceleratorError {
-    #[error(
-        "model '{model}' asks for Execution Accelerator 'openvino', which is not supported by this server; remove \
-         it from the configuration to run on the CPU"
-    )]
-    OpenVino { model: String },
     #[error("unknown Execution Accelerator '{name}' is requested")]
     Unknown { name: String },
     #[error("unknown parameter '{key}' is provided for TensorRT Execution Accelerator")]
@@ -44,10 +39,6 @@ pub(super) enum AcceleratorError {
 
 impl From<AcceleratorError> for Error {
     fn from(error: AcceleratorError) -> Self {
-        let new = match error {
-            AcceleratorError::OpenVino { .. } => Error::unsupported,
-            _ => Error::invalid_arg,
-        };
-        new(error.to_string()).with_source(error)
+        Self::invalid_arg(error.to_string()).with_source(error)
     }
 }

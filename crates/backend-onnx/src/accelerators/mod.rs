@@ -2,13 +2,16 @@
 
 mod error;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::LoadContext;
 use galatea_types::Result;
 
 use self::error::{AcceleratorError, ValueKind};
-use crate::ort::{Provider, ProviderKind};
+use crate::ort::{Library, Provider, ProviderKind};
+
+/// The one for the CPU, as a configuration has it.
+const OPENVINO: &str = "openvino";
 
 /// Refuses what no instance could have.
 ///
@@ -35,9 +38,7 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
     }
     match context.config.optimization().cpu_accelerators.first() {
         None => Ok(()),
-        Some(accelerator) if accelerator.name == "openvino" => {
-            Err(AcceleratorError::OpenVino { model: model.to_string() }.into())
-        }
+        Some(accelerator) if accelerator.name == OPENVINO => Ok(()),
         Some(accelerator) => Err(unknown(&accelerator.name).into()),
     }
 }
@@ -66,6 +67,36 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
     cuda.insert("device_id".to_owned(), gpu.to_string());
     providers.push(Provider { kind: ProviderKind::Cuda, options: cuda });
     Ok(providers)
+}
+
+/// The providers of instances on the CPU: OpenVINO's where it is asked for and the library has it, with results in f32 as
+/// those of ONNX Runtime. What it does not compute, and all without it, ONNX Runtime computes itself.
+pub(crate) fn cpu_providers(library: &Arc<Library>, context: &LoadContext) -> Vec<Provider> {
+    let asked = context.config.optimization().cpu_accelerators.first();
+    if asked.is_none_or(|accelerator| accelerator.name != OPENVINO) {
+        return Vec::new();
+    }
+    let options = [("device_type", "CPU"), ("precision", "FP32")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let provider = Provider { kind: ProviderKind::OpenVino, options: BTreeMap::from(options) };
+    match library.try_with_options(provider.clone()) {
+        Ok(()) => {
+            log::info!(
+                "model '{}': computed by OpenVINO in f32, as its configuration asks",
+                context.config.name()
+            );
+            vec![provider]
+        }
+        Err(reason) => {
+            log::warn!(
+                "model '{}': Execution Accelerator '{OPENVINO}' is not used, ONNX Runtime {} {reason}; the answers are the \
+                 same (--onnxruntime-lib names a library that has it)",
+                context.config.name(),
+                library.version()
+            );
+            Vec::new()
+        }
+    }
 }
 
 fn unknown(name: &str) -> AcceleratorError {

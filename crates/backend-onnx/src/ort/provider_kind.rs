@@ -1,10 +1,11 @@
 //! Which of ONNX Runtime's execution providers are known here.
 
-/// One of the providers for NVIDIA's GPUs.
+/// One of the providers for NVIDIA's GPUs, or the one for the CPU that is not ONNX Runtime's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderKind {
     Cuda,
     TensorRt,
+    OpenVino,
 }
 
 impl ProviderKind {
@@ -13,6 +14,7 @@ impl ProviderKind {
         match self {
             Self::Cuda => "CUDAExecutionProvider",
             Self::TensorRt => "TensorrtExecutionProvider",
+            Self::OpenVino => "OpenVINOExecutionProvider",
         }
     }
 }

@@ -61,16 +61,26 @@ impl Library {
         Ok(copies)
     }
 
-    /// Whether sessions of this library can have the provider: it was built with it, what that needs in turn can be
-    /// opened, and it finds a GPU. Opens all of it. Errors are to be read after the library's name.
+    /// Whether sessions of this library can have the provider on some GPU.
+    ///
+    /// # Errors
+    /// As [`Library::try_with_options`].
     pub fn try_provider(self: &Arc<Self>, kind: ProviderKind) -> Result<()> {
-        let name = kind.name();
+        // With a number it looks for that GPU: a driver too old for the library shows only so.
+        let options = BTreeMap::from([("device_id".to_owned(), "0".to_owned())]);
+        self.try_with_options(Provider { kind, options })
+    }
+
+    /// Whether sessions of this library can have the provider: it was built with it, what that needs in turn can be
+    /// opened, and it finds its device. Opens all of it.
+    ///
+    /// # Errors
+    /// What stands against it, to be read after the library's name.
+    pub fn try_with_options(self: &Arc<Self>, provider: Provider) -> Result<()> {
+        let name = provider.kind.name();
         if !self.providers()?.iter().any(|known| known == name) {
             return Err(ProviderError::NotBuilt { name }.into());
         }
-        // With a number it looks for that GPU: a driver too old for the library shows only so.
-        let options = BTreeMap::from([("device_id".to_owned(), "0".to_owned())]);
-        let provider = Provider { kind, options };
         let tried = SessionOptions::new(self)?.provider(&provider);
         tried.map_err(|cause| ProviderError::Unusable { name, cause }.into())
     }
@@ -94,8 +104,30 @@ impl SessionOptions {
                 options.update(provider, api.UpdateTensorRTProviderOptions)?;
                 options.append(api.SessionOptionsAppendExecutionProvider_TensorRT_V2)
             }
+            ProviderKind::OpenVino => self.openvino(provider),
         }
     }
+
+    /// Its options have no object of their own.
+    fn openvino(&mut self, provider: &Provider) -> Result<()> {
+        let append = self.library().api().SessionOptionsAppendExecutionProvider_OpenVINO_V2;
+        let keys: Vec<CString> =
+            provider.options.keys().map(|key| c_string(key)).collect::<Result<_>>()?;
+        let values: Vec<CString> =
+            provider.options.values().map(|value| c_string(value)).collect::<Result<_>>()?;
+        let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
+        // SAFETY: the session's options are borrowed exclusively; both arrays have the length passed, of terminated texts
+        // that live during the call.
+        let status = unsafe {
+            let (keys, values) = (key_pointers.as_ptr(), value_pointers.as_ptr());
+            append(self.for_provider(), keys, values, key_pointers.len())
+        };
+        self.library().check(status)
+    }
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+    texts.iter().map(|text| text.as_ptr()).collect()
 }
 
 type Update<T> = unsafe extern "system" fn(
@@ -133,7 +165,6 @@ impl<'s, T> ProviderOptions<'s, T> {
         };
         let keys = texts(provider.options.keys().collect())?;
         let values = texts(provider.options.values().collect())?;
-        let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).collect::<Vec<_>>();
         let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
         // SAFETY: the options are alive; both arrays have the length passed, of terminated texts that live during
         // the call.

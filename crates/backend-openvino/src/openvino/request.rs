@@ -39,19 +39,22 @@ impl InferRequest {
         Ok(Self { library: library.clone(), request: non_null(request)? })
     }
 
-    /// Computes. `inputs`: one tensor for each input of the model, in its order.
+    /// What runs read an input from, from now on.
+    ///
+    /// What the tensor lies over must outlive the runs that follow, until the input is set again.
+    pub fn set_input(&self, index: usize, tensor: &Tensor) -> Result<()> {
+        let set = self.library.functions.set_input;
+        // SAFETY: request and tensor are alive; a tensor of the library's own memory is shared.
+        self.library.check(unsafe { set(self.request.as_ptr(), index, tensor.as_ptr()) })
+    }
+
+    /// Computes, on this thread and those that help it: handing a run over to another thread would cost more than a small
+    /// model takes.
     ///
     /// # Errors
     /// Those of the library; a division of integers that has no result.
-    pub fn infer(&self, inputs: &[Tensor]) -> Result<()> {
-        for (index, tensor) in inputs.iter().enumerate() {
-            // SAFETY: the request is alive and idle, the tensor alive for the run that follows.
-            let status = unsafe {
-                (self.library.functions.set_input)(self.request.as_ptr(), index, tensor.as_ptr())
-            };
-            self.library.check(status)?;
-        }
-        // SAFETY: as above; what the inputs lie over lives as long as `inputs`, and is only read.
+    pub fn infer(&self) -> Result<()> {
+        // SAFETY: the request is alive and idle, and so is what its inputs lie over (see `set_input`).
         let infer = || unsafe { (self.library.functions.infer)(self.request.as_ptr()) };
         let status = self.library.faults().run(infer)?;
         self.library.check(status)
@@ -64,7 +67,8 @@ impl InferRequest {
         self.library.check(unsafe { set(self.request.as_ptr(), index, tensor.as_ptr()) })
     }
 
-    /// What the last run wrote. The next one writes into the same memory.
+    /// What the last run wrote, to be read before its inputs go: it may lie in their memory. The next run writes into the
+    /// same.
     pub fn output(&self, index: usize) -> Result<Tensor> {
         let mut tensor = ptr::null_mut();
         let get = self.library.functions.get_output;

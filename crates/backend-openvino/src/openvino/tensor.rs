@@ -173,6 +173,17 @@ impl Tensor {
         Ok(block.freeze())
     }
 
+    /// Replaces the bytes of a tensor of the library's own memory, of fixed-size elements, which no run reads now.
+    pub fn fill(&mut self, data: &[u8]) -> Result<()> {
+        self.has_size(data.len())?;
+        if !data.is_empty() {
+            let own = self.data()?;
+            // SAFETY: as many bytes as the tensor has, which is not lent to anyone.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), own.as_ptr(), data.len()) };
+        }
+        Ok(())
+    }
+
     fn has_size(&self, byte_size: usize) -> Result<()> {
         match self.byte_size()? {
             size if size == byte_size => Ok(()),

@@ -76,7 +76,7 @@ fn net(layers: &[String], edges: &[(usize, usize, usize, usize)]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// `Y` is `X`, through a reshape that changes nothing, so that both have names of their own.
+/// `X` as it is.
 pub fn identity(data_type: DataType, dims: &[i64]) -> Vec<u8> {
     let layers = [parameter(0, "X", data_type, dims), result(1, data_type, dims, "X")];
     net(&layers, &[(0, 0, 1, 0)])
@@ -95,4 +95,23 @@ pub fn add_sub(data_type: DataType, dims: &[i64]) -> Vec<u8> {
     let edges =
         [(0, 0, 2, 0), (1, 0, 2, 1), (0, 0, 3, 0), (1, 0, 3, 1), (2, 2, 4, 0), (3, 2, 5, 0)];
     net(&layers, &edges)
+}
+
+/// `Y` is `X` and as many numbers from the file of weights.
+pub fn biased(numbers: usize) -> Vec<u8> {
+    let dims = [i64::try_from(numbers).expect("few")];
+    let data_type = DataType::Fp32;
+    let weights = format!(
+        "<layer id=\"1\" name=\"w\" type=\"Const\" version=\"opset1\">\
+         <data element_type=\"f32\" shape=\"{numbers}\" offset=\"0\" size=\"{}\"/><output>{}</output></layer>",
+        4 * numbers,
+        port(0, data_type, "", &dims)
+    );
+    let layers = [
+        parameter(0, "X", data_type, &dims),
+        weights,
+        operation(2, "Add", "Y", data_type, &dims),
+        result(3, data_type, &dims, "Y"),
+    ];
+    net(&layers, &[(0, 0, 2, 0), (1, 0, 2, 1), (2, 2, 3, 0)])
 }

@@ -105,7 +105,7 @@ pub(super) const SECTIONS: &[Section] = &[
         fields: &[
             works("gpu_execution_accelerator", "", "For instances on GPUs, the preferred first: `cuda`, `tensorrt`"),
             works("cpu_execution_accelerator", "", "For instances on the CPU")
-                .with("none is there: `openvino` is refused by name"),
+                .with("`openvino` where the ONNX Runtime has it, else the CPU as without it"),
         ],
     },
     Section {

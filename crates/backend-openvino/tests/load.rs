@@ -1,0 +1,113 @@
+//! Configurations that do not fit their model, and files that are none.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use galatea_types::DataType;
+use support::{Folder, complete, ir, load, load_error};
+
+fn port(side: &str, name: &str, data_type: &str, dims: &str) -> String {
+    format!("{side} {{ name: '{name}' data_type: TYPE_{data_type} dims: {dims} }} ")
+}
+
+fn pair(data_type: &str, dims: &str) -> String {
+    ["A", "B"].map(|name| port("input", name, data_type, dims)).concat()
+        + &port("output", "SUM", data_type, dims)
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let inputs = pair("FP32", "[ -1, 4 ]");
+    for (text, expected) in [
+        (
+            port("input", "A", "FP32", "[ -1, 4 ]") + &port("output", "SUM", "FP32", "[ -1, 4 ]"),
+            "unable to load model 'm', configuration expects 1 inputs, model provides 2",
+        ),
+        (
+            inputs.replace("'SUM'", "'SUMM'"),
+            "unexpected inference output 'SUMM', allowed outputs are: DIFFERENCE, SUM",
+        ),
+        (
+            pair("FP32", "[ -1, 5 ]"),
+            "model 'm', tensor 'A': the model expects 2 dimensions (shape [-1,4]) but the model configuration specifies 2 \
+             dimensions (shape [-1,5])",
+        ),
+        (
+            pair("STRING", "[ -1, 4 ]"),
+            "unable to load model 'm', configuration expects datatype TYPE_STRING for input 'A', model provides TYPE_FP32",
+        ),
+        (
+            format!("{inputs} instance_group {{ kind: KIND_GPU gpus: 1 }}"),
+            "unable to load model 'm', Triton openVINO backend supports only CPU device: instance group 'm_0' is for GPUs \
+             (KIND_GPU)",
+        ),
+        (
+            format!(
+                "{inputs} parameters {{ key: 'TARGET_DEVICE' value {{ string_value: 'GPU' }} }}"
+            ),
+            "expected the parameter 'TARGET_DEVICE' to be CPU, got GPU",
+        ),
+    ] {
+        assert_eq!(load_error(&folder, &text), expected);
+    }
+}
+
+#[test]
+fn other_types_are_converted_as_triton_does() {
+    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    load(&folder, &pair("INT32", "[ -1, 4 ]")).expect("converted");
+}
+
+#[test]
+fn files_that_are_no_models() {
+    let model = ir::add_sub(DataType::Fp32, &[-1, 4]);
+    let inputs = pair("FP32", "[ -1, 4 ]");
+    for cut in [0, 10, model.len() / 2, model.len() - 4] {
+        let error = load_error(&Folder::new(&model[..cut]), &inputs);
+        assert!(error.contains("failed to load model 'm'"), "{error}");
+        assert!(error.contains("the model's file cannot be loaded"), "{error}");
+    }
+    let empty = Folder::new(&model);
+    std::fs::remove_file(empty.version_dir().join("model.xml")).unwrap();
+    assert!(load_error(&empty, &inputs).starts_with("unable to find '"));
+}
+
+#[test]
+fn weights_that_are_missing_or_too_short_are_named() {
+    let model = ir::biased(1000);
+    let text = port("input", "X", "FP32", "1000") + &port("output", "Y", "FP32", "1000");
+    let missing = load_error(&Folder::new(&model), &text);
+    assert!(
+        missing.contains("the file 'model.bin' with the weights of the model is missing"),
+        "{missing}"
+    );
+    let short = Folder::new(&model).and_file("model.bin", &[0; 1000]);
+    let short = load_error(&short, &text);
+    assert!(short.contains("'model.bin' with the weights of the model has 1000 bytes"), "{short}");
+}
+
+#[test]
+fn what_is_left_out_is_filled_in() {
+    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let raw = complete(&folder, "", &BTreeMap::new()).expect("completed");
+    let names: Vec<_> = raw.input.iter().map(|input| (&*input.name, &*input.dims)).collect();
+    assert_eq!(names, [("A", &[-1, 4][..]), ("B", &[-1, 4])]);
+    assert_eq!((raw.max_batch_size, raw.scheduling_choice.is_some()), (0, false));
+    let batched = Folder::new(
+        &String::from_utf8(ir::add_sub(DataType::Fp32, &[-1, 4]))
+            .unwrap()
+            .replace(
+                "</port>",
+                "<rt_info><attribute name=\"layout\" version=\"0\" layout=\"[N,C]\"/></rt_info></port>",
+            )
+            .into_bytes(),
+    );
+    let raw = complete(&batched, "", &BTreeMap::new()).expect("completed");
+    assert_eq!((raw.max_batch_size, raw.scheduling_choice.is_some()), (4, true));
+    assert_eq!(raw.output[0].dims, [4]);
+    let eight = BTreeMap::from([("default-max-batch-size".to_owned(), "8".to_owned())]);
+    assert_eq!(complete(&batched, "", &eight).expect("completed").max_batch_size, 8);
+}
