@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import doc_pages
 import repositories
 import servers
 
@@ -123,3 +124,16 @@ def test_what_cannot_be_tuned(model, tmp_path):
     assert failed.returncode == 1 and "No engine could be measured." in failed.stdout
     asked = subprocess.run([servers.galatea_binary(), "tune", model], capture_output=True, text=True)
     assert asked.returncode == 2 and "--engines" in asked.stderr
+
+
+def test_the_command_of_the_page(tmp_path):
+    """As it stands in docs/tune.md, with shorter measurements."""
+    [block] = [block for block in doc_pages.blocks("docs/tune.md") if block.kind == "sh"]
+    program, *words = block.text.split()
+    assert program == "galatea"
+    repositories.copy_example(tmp_path / "models", "simple")
+    command = [servers.galatea_binary(), *words, "--runtime-downloads=never", *FAST]
+    environment = {**os.environ, **servers.onnx_runtime()}
+    tuned = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
+    assert tuned.returncode == 0, tuned.stdout + tuned.stderr
+    assert rows(tuned.stdout)["ONNX Runtime"][-1] == "compared with"
