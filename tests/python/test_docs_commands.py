@@ -13,6 +13,7 @@ from repositories import EXAMPLES, copy_example, tensor
 # Pages whose commands a test of their own runs, with what comes out.
 ELSEWHERE = {
     "docs/first-start.md": "test_first_start.py",
+    "docs/tune.md": "test_tune.py",
 }
 
 TASKS = "a task of the project that builds and fetches; `cargo xtask test` is what runs this"

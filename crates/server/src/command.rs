@@ -11,7 +11,7 @@ use crate::{
     runtime, sagemaker,
     serve::{self, model_worker},
     texts::{self, TextError},
-    up,
+    tune, up,
 };
 
 const USAGE: &str = "\
@@ -21,6 +21,7 @@ Usage: galatea <command>
   serve [path] [options]   Serve the models of a repository, one model's folder, or a model file
   check <repository>...    Find the mistakes in a repository without serving it: file, line, and what to do
   config <model>           Print the completed config.pbtxt of a model's folder or file
+  tune <model> --engines   Measure which engine serves an ONNX model fastest here: ONNX Runtime or OpenVINO
   sagemaker [options]      Serve as the container of a SageMaker endpoint: its variables and folders are the options
   perf [options]           Measure a server: the options, report and files of perf_analyzer, and more
   models [model]           List the models of a running server, or show one: inputs, outputs, how to ask it
@@ -59,6 +60,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         Some("serve") => serve_command("galatea serve", arguments, Words::Paths),
         Some("check") => check::run(arguments.collect(), &environment()),
         Some("config") => check::run_config(arguments.collect(), &environment()),
+        Some("tune") => tune::run(arguments.collect()),
         Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
         Some("perf") => perf_command("galatea perf", arguments),
         Some("models") => client(arguments, |words| galatea_client_commands::models(words) as u8),

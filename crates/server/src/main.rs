@@ -16,6 +16,7 @@ mod sagemaker;
 mod serve;
 mod table;
 mod texts;
+mod tune;
 mod up;
 
 use std::{env, process::ExitCode};

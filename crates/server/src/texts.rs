@@ -4,7 +4,7 @@ use galatea_command_line::{CommandOutline, Shell, man_page, markdown};
 use galatea_telemetry::metrics;
 use galatea_types::suggest;
 
-use crate::{auth_command, check, flags, runtime, up};
+use crate::{auth_command, check, flags, runtime, tune, up};
 
 /// What is wrong with the words behind one of these commands.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +98,7 @@ fn commands() -> Vec<CommandOutline> {
     const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
     const CHECK: &str = "Find the mistakes in a model repository without serving it";
     const CONFIG: &str = "Print the completed config.pbtxt of a model";
+    const TUNE: &str = "Measure which engine serves a model fastest";
     const PERF: &str = "Measure a server";
     const MODELS: &str = "List the models of a running server";
     const INFER: &str = "Send one request to a running server";
@@ -110,6 +111,7 @@ fn commands() -> Vec<CommandOutline> {
         command("galatea serve", SERVE, &[], flags::outline()),
         command("galatea check", CHECK, &[], check::check_outline()),
         command("galatea config", CONFIG, &[], check::check_outline()),
+        command("galatea tune", TUNE, &[], tune::tune_outline()),
         command("galatea sagemaker", SAGEMAKER, &[], flags::outline()),
         command("galatea perf", PERF, &[], galatea_perf::options::outline()),
         command("galatea models", MODELS, &[], galatea_client_commands::models_outline()),

@@ -10,6 +10,7 @@
 
 mod gpu_metrics;
 pub mod options;
+pub mod probe;
 pub mod profiler;
 mod run;
 mod server_link;

@@ -1,0 +1,203 @@
+//! For commands that measure a server which they have started themselves: loading a model, its answers, and its figures
+//! at one concurrency, as values instead of a report.
+
+mod agreement;
+mod made_up;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_client::{Connector, InferMark, Keep, PreparedInfer, Target};
+use galatea_perf_load::{
+    data::{Requests, check_settings, read_model},
+    generator,
+};
+use galatea_perf_types::{
+    console::Console,
+    model::ModelInfo,
+    requests::RequestSource,
+    settings::{DataSource, Load, Range, Settings, Window},
+};
+
+pub use self::agreement::{Answers, Difference};
+pub use galatea_perf_types::failure::{Failure, Result};
+
+use self::made_up::MadeUp;
+use crate::{
+    options::{self, Parsed},
+    profiler::Profiler,
+    server_link::ServerLink,
+    system_clock::SystemClock,
+    target::target,
+};
+
+/// Words of the tool itself that are kept of a measurement, in bytes.
+const MOST_WORDS: usize = 4096;
+
+/// A server with one model, which is asked and measured.
+pub struct Probe {
+    settings: Settings,
+    target: Target,
+    clock: SystemClock,
+    link: ServerLink,
+}
+
+/// A loaded model, with the requests that it gets.
+pub struct ProbedModel {
+    probe: Probe,
+    model: ModelInfo,
+    requests: Arc<dyn RequestSource>,
+}
+
+/// What was measured at one concurrency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Requests in flight.
+    pub concurrency: u64,
+    /// Inferences per second.
+    pub throughput: f64,
+    /// The median latency.
+    pub p50: Duration,
+    /// The latency that one of a hundred exceeds.
+    pub p99: Duration,
+    /// Whether the windows agreed.
+    pub is_stable: bool,
+}
+
+impl Probe {
+    /// Connects. `words`: a command line of the tool, which names model, address and data; `program`: who is told in
+    /// refusals.
+    ///
+    /// # Errors
+    /// A wrong word, and a server that cannot be reached.
+    pub fn open(program: &str, words: Vec<String>) -> Result<Self> {
+        let mut console = Collected::default();
+        let settings = match options::parse(program, words.into_iter(), &mut console)? {
+            Parsed::Run(settings) => *settings,
+            Parsed::Help(_) | Parsed::Version(_) => {
+                return Err(Failure::option("a measurement is expected, and no question for help"));
+            }
+        };
+        let target = target(&settings)?;
+        let link = ServerLink::open(target.clone())?;
+        Ok(Self { settings, target, clock: SystemClock::start()?, link })
+    }
+
+    /// Has the server load the model, and says how long that took.
+    ///
+    /// # Errors
+    /// The server's reason.
+    pub fn load(mut self) -> Result<(ProbedModel, Duration)> {
+        let (started, name) = (Instant::now(), self.settings.model_name.clone());
+        let loaded = self.link.ask(async |admin| admin.load_model(&name, None).await);
+        loaded.map_err(|error| Failure::generic(error.message()))?;
+        let took = started.elapsed();
+        let settings = &self.settings;
+        let model = self.link.ask(async |admin| read_model(admin, settings).await)?;
+        check_settings(&self.settings, &model)?;
+        let requests: Arc<dyn RequestSource> = match self.settings.data.source {
+            DataSource::Files(_) => {
+                Arc::new(Requests::new(&self.settings, &model, &mut Collected::default())?)
+            }
+            DataSource::Zero | DataSource::Random => Arc::new(MadeUp::new(&self.settings, &model)?),
+        };
+        Ok((ProbedModel { probe: self, model, requests }, took))
+    }
+}
+
+impl ProbedModel {
+    /// The answers to the first requests, `most` of them where there are so many.
+    ///
+    /// # Errors
+    /// The server's reason for the first that it refuses.
+    pub fn answers(&mut self, most: usize) -> Result<Answers> {
+        let count = self.requests.step_count(0).min(most);
+        let templates: Vec<_> = (0..count).map(|step| self.requests.template(0, step)).collect();
+        let target = self.probe.target.clone();
+        let asked = self.probe.link.ask(async |_| {
+            let mut caller = Connector::new(target.clone())?.caller().await?;
+            let mut answers = Vec::new();
+            for template in templates {
+                let request = PreparedInfer::new(&target, &template)?;
+                let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
+                answers.push(reply.outputs);
+            }
+            Ok(Answers(answers))
+        });
+        asked.map_err(|error: galatea_types::Error| Failure::generic(error.message()))
+    }
+
+    /// Keeps so many requests in flight until the figures agree, or as long as the settings allow. `least`: how long a
+    /// window is at least.
+    ///
+    /// # Errors
+    /// Requests that fail.
+    pub fn measure(&mut self, concurrency: u64, least: Duration) -> Result<Figures> {
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+        let settings = Settings {
+            load: Load::Concurrency(Range { start: concurrency, end: concurrency, step: 1 }),
+            window: match self.probe.settings.window {
+                Window::Time(given) => Window::Time(given.max(least)),
+                count @ Window::Count(_) => count,
+            },
+            ..self.probe.settings.clone()
+        };
+        let mut load = generator::Load::new(
+            &settings,
+            &self.model,
+            self.probe.target.clone(),
+            self.requests.clone(),
+        )?;
+        let mut console = Collected::default();
+        let profiler = Profiler {
+            settings: &settings,
+            model: &self.model,
+            load: &mut load,
+            clock: &self.probe.clock,
+            statistics: None,
+            metrics: None,
+            console: &mut console,
+        };
+        let outcome = profiler.run();
+        let Some(point) = outcome.points.first() else {
+            return Err(Failure::generic(console.reason()));
+        };
+        let latency = |percentile| {
+            let found = point.client.percentile_latency_ns.get(&percentile);
+            Duration::from_nanos(found.copied().unwrap_or_default())
+        };
+        Ok(Figures {
+            concurrency,
+            throughput: point.client.infer_per_sec,
+            p50: latency(50),
+            p99: latency(99),
+            is_stable: point.is_stable,
+        })
+    }
+}
+
+/// Keeps what went wrong; the report is not wanted.
+#[derive(Default)]
+struct Collected {
+    errors: String,
+}
+
+impl Collected {
+    /// What ended the measurement: the last that was said.
+    fn reason(&self) -> String {
+        let last = self.errors.lines().rfind(|line| !line.trim().is_empty());
+        last.unwrap_or("nothing was measured").to_owned()
+    }
+}
+
+impl Console for Collected {
+    fn out(&mut self, _: &str) {}
+
+    fn err(&mut self, text: &str) {
+        if self.errors.len() + text.len() <= MOST_WORDS {
+            self.errors.push_str(text);
+        }
+    }
+}

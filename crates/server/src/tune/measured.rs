@@ -1,0 +1,91 @@
+//! One engine measured: loaded, asked, and given more and more requests at once.
+
+use std::time::{Duration, Instant};
+
+use galatea_perf::probe::{Answers, Figures, Probe, ProbedModel};
+
+use super::{
+    TuneError, candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server,
+};
+
+/// Growth of the throughput below which more requests at once are no use.
+const GROWTH: f64 = 1.05;
+
+/// Requests whose answers are compared.
+const COMPARED: usize = 8;
+
+/// What was found out about an engine.
+#[derive(Debug)]
+pub struct Measured {
+    /// From the request for the load to its answer.
+    pub load_time: Duration,
+    /// What the server holds with the model and after all requests, in bytes; `None`: the system does not tell.
+    pub memory: Option<u64>,
+    /// With one request at a time.
+    pub alone: Figures,
+    /// With as many as helped.
+    pub most: Figures,
+    pub answers: Answers,
+}
+
+/// Measures an engine on a server of its own. `progress` is told what happens.
+pub fn measure(
+    model: &TunedModel,
+    candidate: &Candidate,
+    flags: &TuneFlags,
+    progress: &dyn Fn(&str),
+) -> Result<Measured, TuneError> {
+    let repository = model.repository(&candidate.config).map_err(TuneError::Copy)?;
+    progress("loading");
+    let server = Server::start(repository.path(), &flags.serve_words)?;
+    let run = || -> galatea_perf::probe::Result<Measured> {
+        let probe = Probe::open("galatea tune", words(model, &server.address, flags))?;
+        let (mut loaded, load_time) = probe.load()?;
+        let answers = loaded.answers(COMPARED)?;
+        // The first answers are slower: what is prepared once is prepared by then.
+        let started = Instant::now();
+        loaded.answers(1)?;
+        let answer_time = started.elapsed();
+        progress("1 request at a time");
+        let alone = loaded.measure(1, window(answer_time, 1))?;
+        let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
+        Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
+    };
+    run().map_err(TuneError::Measure)
+}
+
+/// Long enough for several answers of a model that is computed for one request after the other.
+fn window(answer_time: Duration, concurrency: u64) -> Duration {
+    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(5))
+}
+
+/// The most that the model does in a second: requests are doubled until they do not help.
+fn saturate(
+    loaded: &mut ProbedModel,
+    alone: Figures,
+    limit: u64,
+    progress: &dyn Fn(&str),
+) -> galatea_perf::probe::Result<Figures> {
+    let mut most = alone;
+    let mut concurrency = 2;
+    while concurrency <= limit {
+        progress(&format!("{concurrency} requests at a time"));
+        let figures = loaded.measure(concurrency, window(alone.p50, concurrency))?;
+        let has_grown = figures.throughput >= most.throughput * GROWTH;
+        if figures.throughput > most.throughput {
+            most = figures;
+        }
+        if !has_grown {
+            break;
+        }
+        concurrency *= 2;
+    }
+    Ok(most)
+}
+
+fn words(model: &TunedModel, address: &str, flags: &TuneFlags) -> Vec<String> {
+    let (batch, interval) = (flags.batch_size.to_string(), flags.interval.to_string());
+    let own = ["-m", &model.name, "-u", address, "-b", &batch, "--measurement-interval", &interval];
+    let own = own.into_iter().chain(["--max-trials", "6"]).map(str::to_owned);
+    own.chain(flags.load_words.iter().cloned()).collect()
+}
