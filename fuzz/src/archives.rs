@@ -134,6 +134,12 @@ pub fn openvino_header(data: &[u8]) {
     let _ = bounded(data.len(), bound, || galatea_backend_openvino::read_header(data));
 }
 
+/// Any bytes as the file of a TensorFlow model, a SavedModel's or a graph's: what it declares is read or it is refused.
+pub fn saved_model(data: &[u8]) {
+    let bound = Bound { per_byte: 512, base: 256 << 10 };
+    let _ = bounded(data.len(), bound, || galatea_backend_tensorflow::read_saved_model(data));
+}
+
 /// Any text as a model's list of what it takes and returns.
 pub fn call_spec(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };

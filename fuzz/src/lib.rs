@@ -64,6 +64,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "onnx_header", run: archives::onnx_header },
     Target { name: "openvino_header", run: archives::openvino_header },
     Target { name: "perf_summary", run: load_tool::summary },
+    Target { name: "saved_model", run: archives::saved_model },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },
 ];

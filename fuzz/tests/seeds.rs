@@ -93,6 +93,7 @@ replayed! {
     metrics_text
     onnx_header
     perf_summary
+    saved_model
     worker_exchange
     worker_message
 }

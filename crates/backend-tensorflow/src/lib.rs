@@ -29,6 +29,7 @@ mod tensorflow;
 pub use inspector::TensorFlowInspector;
 #[doc(hidden)]
 pub use saved_model::read_saved_model;
+pub use tensorflow::quiet;
 
 use std::{path::Path, sync::Arc};
 

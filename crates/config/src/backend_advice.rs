@@ -162,9 +162,10 @@ mod tests {
         };
         check("onnx", "did you mean `backend: \"onnxruntime\"`?");
         check("pytorch_libtorch", "did you mean `backend: \"pytorch\"`?");
+        check("tf", "did you mean `backend: \"tensorflow\"`?");
         check("pyhton", "did you mean `backend: \"python\"`?");
         check("ensemble", "write `platform: \"ensemble\"` in its place");
-        for elsewhere in ["tensorrt", "vllm", "tensorrtllm", "tensorflow", "dali", "fil"] {
+        for elsewhere in ["tensorrt", "vllm", "tensorrtllm", "dali", "fil"] {
             check(elsewhere, &format!("Triton's backend `{elsewhere}` is not part of Galatea: "));
         }
         check(

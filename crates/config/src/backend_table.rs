@@ -48,5 +48,11 @@ pub(crate) fn model_file_for_platform(platform: &str) -> Option<&'static ModelFi
 
 /// Whether a configuration with this backend must name one of its platforms.
 pub(crate) fn has_platforms(backend: &str) -> bool {
-    MODEL_FILES.iter().any(|f| f.backend == backend && !f.platform.is_empty())
+    platforms_of(backend).next().is_some()
+}
+
+/// The platforms of a backend.
+pub(crate) fn platforms_of(backend: &str) -> impl Iterator<Item = &'static str> {
+    let of_backend = MODEL_FILES.iter().filter(move |f| f.backend == backend);
+    of_backend.map(|f| f.platform).filter(|platform| !platform.is_empty())
 }

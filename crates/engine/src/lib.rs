@@ -46,8 +46,8 @@ pub use manager::PollOutcome;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
 pub use repository::{
-    FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot, SingleModelRoot,
-    config_of_file,
+    FolderLease, FolderSnapshot, LocalRoot, RenamingRoot, RepositoryRoot, SAVED_MODEL_FILE,
+    SingleModelRoot, config_of_file,
 };
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};

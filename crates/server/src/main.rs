@@ -25,5 +25,6 @@ use std::{env, process::ExitCode};
 static ALLOCATOR: galatea_process_memory::Allocator = galatea_process_memory::ALLOCATOR;
 
 fn main() -> ExitCode {
+    galatea_backend_tensorflow::quiet();
     command::run(env::args_os().map(|argument| argument.to_string_lossy().into_owned()))
 }

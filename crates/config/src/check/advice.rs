@@ -9,6 +9,7 @@ use super::{
 use crate::{
     Diagnostic, RawModelConfig, backend_advice,
     backend_advice::{backend_of, platform_advice},
+    backend_table::platforms_of,
     check::ensemble,
 };
 
@@ -70,6 +71,10 @@ fn name(error: &NameError) -> Option<String> {
 fn other_backend(platform: &str, backend: &str) -> Option<String> {
     if let Some(advice) = backend_of(backend) {
         return Some(advice);
+    }
+    if platform.is_empty() {
+        let platforms = platforms_of(backend).map(|known| format!("`platform: \"{known}\"`"));
+        return Some(format!("write {}", platforms.collect::<Vec<_>>().join(" or ")));
     }
     Some(match crate::backend_for_platform(platform) {
         Some(other) => format!(

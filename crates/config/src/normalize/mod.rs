@@ -83,7 +83,28 @@ fn find_model_file(
     let by_platform = || model_file_for_platform(&raw.platform).filter(fits);
     let by_filename =
         || MODEL_FILES.iter().filter(fits).find(|f| f.filename == raw.default_model_filename);
-    by_platform().or_else(by_filename).or_else(|| find_by_files(raw, context, fits))
+    let by_kind = || tensorflow_by_kind(raw, context);
+    by_platform()
+        .or_else(by_filename)
+        .or_else(by_kind)
+        .or_else(|| find_by_files(raw, context, fits))
+}
+
+/// A TensorFlow model by a name of its own, without a platform: a folder is a SavedModel, a file a graph.
+fn tensorflow_by_kind(
+    raw: &RawModelConfig,
+    context: &NormalizeContext<'_>,
+) -> Option<&'static ModelFile> {
+    if raw.backend != "tensorflow" || !raw.platform.is_empty() {
+        return None;
+    }
+    let given = raw.default_model_filename.as_str();
+    let name = context.version_files.iter().find(|name| name.trim_end_matches('/') == given)?;
+    let platform = match name.ends_with('/') {
+        true => "tensorflow_savedmodel",
+        false => "tensorflow_graphdef",
+    };
+    model_file_for_platform(platform)
 }
 
 fn find_by_files(

@@ -73,6 +73,10 @@ fn finds_the_backend_by_what_is_written() {
         ["tensorflow", "tensorflow_savedmodel", "model.savedmodel"],
     );
     check_backend("backend: 'tensorflow'", &[], ["tensorflow", "", ""]);
+    let named = "backend: 'tensorflow' default_model_filename: 'net'";
+    check_backend(named, &["net/"], ["tensorflow", "tensorflow_savedmodel", "net"]);
+    check_backend(named, &["net"], ["tensorflow", "tensorflow_graphdef", "net"]);
+    check_backend(named, &["other"], ["tensorflow", "", "net"]);
     check_backend("backend: 'identity'", &["model.onnx"], ["identity", "", ""]);
     check_backend("platform: 'ensemble'", &[], ["", "ensemble", ""]);
     check_backend("platform: 'torch'", &["model.onnx"], ["", "torch", ""]);

@@ -109,17 +109,20 @@ const ROWS: &[Row] = &[
     row(
         "optimization.graph.level",
         Warn,
-        |c| c.optimization().graph_level.is_some_and(|l| l != 0) && c.backend() != "onnxruntime",
+        |c| {
+            c.optimization().graph_level.is_some_and(|l| l != 0)
+                && !matches!(c.backend(), "onnxruntime" | "tensorflow")
+        },
         "has no effect on this backend",
     )
-    .only("other than 0 on a backend other than `onnxruntime`"),
+    .only("other than 0 on a backend other than `onnxruntime` and `tensorflow`"),
     row(
         "optimization.execution_accelerators",
         Warn,
-        |c| c.backend() != "onnxruntime" && has_accelerators(c),
+        |c| !matches!(c.backend(), "onnxruntime" | "tensorflow") && has_accelerators(c),
         "has no effect on this backend",
     )
-    .only("on a backend other than `onnxruntime`"),
+    .only("on a backend other than `onnxruntime` and `tensorflow`"),
     row(
         "optimization.priority",
         Warn,

@@ -33,7 +33,7 @@ pub use self::{
     local::LocalRoot,
     renaming_root::RenamingRoot,
     root::{FolderLease, RepositoryRoot},
-    single_model::{SingleModelRoot, config_of_file},
+    single_model::{SAVED_MODEL_FILE, SingleModelRoot, config_of_file},
     snapshot::FolderSnapshot,
 };
 use crate::model_id::ModelId;

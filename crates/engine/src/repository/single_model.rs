@@ -1,4 +1,4 @@
-//! A repository that is one model somewhere on this machine: its folder, or one file.
+//! A repository that is one model somewhere on this machine: its folder, or one file (a folder, of a SavedModel).
 
 use std::{
     fs, io,
@@ -17,6 +17,9 @@ use super::{
     snapshot::FolderSnapshot,
     text_file::read_text_file,
 };
+
+/// What makes a folder a SavedModel.
+pub const SAVED_MODEL_FILE: &str = "saved_model.pb";
 
 /// One model and nothing else. Nothing is copied.
 #[derive(Debug)]
@@ -84,7 +87,7 @@ impl RepositoryRoot for SingleModelRoot {
     fn holds(&self, model: &str) -> bool {
         let is_there = match &self.files {
             Files::Folder(folder) => folder.is_dir(),
-            Files::File { path, .. } => path.is_file(),
+            Files::File { path, .. } => path.exists(),
         };
         model == self.model && is_there
     }
@@ -102,7 +105,7 @@ impl RepositoryRoot for SingleModelRoot {
         match &self.files {
             Files::Folder(folder) => FolderSnapshot::of(folder),
             Files::File { path, .. } => {
-                FolderSnapshot::of_files([("1", path), (CONFIG_FILE, &beside(path))])
+                FolderSnapshot::of_files([("1", &changing(path)), (CONFIG_FILE, &beside(path))])
             }
         }
     }
@@ -118,6 +121,11 @@ impl RepositoryRoot for SingleModelRoot {
             }
         }
     }
+}
+
+/// What is another after each change: of a SavedModel, which is a folder, the file that is written with every save.
+fn changing(model: &Path) -> PathBuf {
+    if model.is_dir() { model.join(SAVED_MODEL_FILE) } else { model.to_owned() }
 }
 
 /// The configuration that may lie beside a model's file.

@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use galatea_engine::{LocalRoot, RepositoryRoot, SingleModelRoot};
+use galatea_engine::{LocalRoot, RepositoryRoot, SAVED_MODEL_FILE, SingleModelRoot};
 use galatea_types::suggest;
 
 /// The endings of files that are models by themselves, and what runs them.
-const MODEL_ENDINGS: [(&str, &str); 7] = [
+const MODEL_ENDINGS: [(&str, &str); 10] = [
     ("onnx", "onnxruntime"),
     ("xml", "openvino"),
     ("pt", "pytorch"),
@@ -18,6 +18,9 @@ const MODEL_ENDINGS: [(&str, &str); 7] = [
     ("torchscript", "pytorch"),
     ("pt2", "pytorch"),
     ("py", "python"),
+    ("savedmodel", "tensorflow"),
+    ("graphdef", "tensorflow"),
+    ("pb", "tensorflow"),
 ];
 
 /// What to do with files that people have and that cannot be served as they are.
@@ -28,9 +31,9 @@ const OTHER_ENDINGS: [(&[&str], &str); 7] = [
          model.py that loads it",
     ),
     (
-        &["h5", "keras", "pb", "tflite", "graphdef", "savedmodel"],
-        "TensorFlow models are not served: export it to ONNX (python -m tf2onnx.convert), or serve a model.py that \
-         loads it",
+        &["h5", "hdf5", "keras", "tflite"],
+        "of TensorFlow's models SavedModels and graphs are served: save it as one (model.export('model.savedmodel') of \
+         Keras)",
     ),
     (&["plan", "engine", "trt"], galatea_config::TENSORRT_ENGINE),
     (
@@ -51,13 +54,13 @@ const OTHER_ENDINGS: [(&[&str], &str); 7] = [
 pub enum PathError {
     #[error(
         "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
-         (.onnx, .xml, .pt, .py){}",
+         (.onnx, .pt, .py, .savedmodel, .xml){}",
         path.display(), near.as_deref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
     )]
     Missing { path: PathBuf, near: Option<String> },
     #[error(
-        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .xml (OpenVINO), .pt (TorchScript), .pt2 (AOTInductor package) \
-         and .py (a class TritonPythonModel)",
+        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package), \
+         .savedmodel and .graphdef (TensorFlow), .xml (OpenVINO) and .py (a class TritonPythonModel)",
         path.display()
     )]
     NoModel { path: PathBuf, advice: &'static str },
@@ -72,6 +75,14 @@ pub enum PathError {
 /// The repository that a path stands for.
 pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
     let Ok(path) = fs::canonicalize(given) else { return Err(missing(given)) };
+    if path.ends_with(SAVED_MODEL_FILE)
+        && let Some(folder) = std::path::absolute(given).unwrap_or(path.clone()).parent()
+    {
+        return of_saved_model(given, folder);
+    }
+    if is_saved_model(&path) {
+        return of_saved_model(given, &std::path::absolute(given).unwrap_or(path));
+    }
     if path.is_dir() {
         return of_folder(given, &path);
     }
@@ -87,6 +98,20 @@ pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
         return Ok(SingleModelRoot::of_folder(given, folder, model));
     }
     Ok(SingleModelRoot::of_file(given, &file, stem_of(&file)?, backend))
+}
+
+fn is_saved_model(folder: &Path) -> bool {
+    folder.join(SAVED_MODEL_FILE).is_file()
+}
+
+/// The folder of a SavedModel is what a file is of other models.
+fn of_saved_model(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+    if let Some(model) = folder_of_version(folder) {
+        log::info!("'{}' belongs to the model in '{}'", given.display(), model.display());
+        let name = name_of(&model)?;
+        return Ok(SingleModelRoot::of_folder(given, model, name));
+    }
+    Ok(SingleModelRoot::of_file(given, folder, stem_of(folder)?, "tensorflow"))
 }
 
 /// The repository that an archive unpacked to, whose name is `given`. Archives are often of a folder rather than of what is
@@ -122,6 +147,9 @@ fn of_flat_folder(
 ) -> Result<Arc<dyn RepositoryRoot>, PathError> {
     log::info!("'{file}' in '{}' is served as version 1 of a model", given.display());
     let file = folder.join(file);
+    if is_saved_model(&file) {
+        return of_saved_model(given, &file);
+    }
     let stem = file.file_stem().unwrap_or_default();
     let model = if stem == "model" { name_of(folder)? } else { stem_of(&file)? };
     let backend = backend_of(&file)?;
@@ -129,6 +157,9 @@ fn of_flat_folder(
 }
 
 fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+    if is_saved_model(folder) {
+        return of_saved_model(given, folder);
+    }
     let unreadable = |error| PathError::Unreadable { path: given.to_owned(), error };
     let found = Entries::of(folder).map_err(unreadable)?;
     if let Some(file) = found.flat_model() {
@@ -158,9 +189,9 @@ impl Entries {
                 continue;
             }
             entries.has_config |= name == "config.pbtxt";
-            if path.is_dir() {
+            if path.is_dir() && !(is_saved_model(&path) && !is_number(&path)) {
                 entries.folders.push(path);
-            } else if backend_of(&path).is_ok() {
+            } else if path.is_dir() || backend_of(&path).is_ok() {
                 entries.model_files.push(name.into_owned());
             }
         }
@@ -276,12 +307,18 @@ mod tests {
             "with_config/config.pbtxt",
             "with_config/net.onnx",
             "my model (1).v2.onnx",
+            "saved/saved_model.pb",
+            "saved/variables/variables.index",
+            "net.savedmodel/saved_model.pb",
+            "flat3/net.savedmodel/saved_model.pb",
+            "repo2/tf/1/model.savedmodel/saved_model.pb",
+            "net.graphdef",
         ] {
             fs::create_dir_all(at(file).parent().expect("folder")).expect("folder");
             fs::write(at(file), "").expect("file");
         }
         fs::create_dir(at("empty")).expect("folder");
-        let cases: [(&str, &[&str]); 16] = [
+        let cases: [(&str, &[&str]); 23] = [
             ("repo", &["b", "iris"]),
             ("repo/", &["b", "iris"]),
             ("repo/iris", &["iris"]),
@@ -298,6 +335,13 @@ mod tests {
             ("with_config", &["net"]),
             ("my model (1).v2.onnx", &["my_model__1_.v2"]),
             ("empty", &[]),
+            ("saved", &["saved"]),
+            ("saved/saved_model.pb", &["saved"]),
+            ("net.savedmodel", &["net"]),
+            ("flat3", &["net"]),
+            ("repo2", &["tf"]),
+            ("repo2/tf/1/model.savedmodel", &["tf"]),
+            ("net.graphdef", &["net"]),
         ];
         for (path, expected) in cases {
             assert_eq!(models(&at(path)), expected, "{path}");
@@ -324,6 +368,7 @@ mod tests {
         assert_eq!(unpacked("one", &["a/config.pbtxt", "a/1/x"]), ["a"]);
         assert_eq!(unpacked("itself", &["config.pbtxt", "1/x"]), ["itself"]);
         assert_eq!(unpacked("file", &["net/model.onnx"]), ["net"]);
+        assert_eq!(unpacked("saved", &["saved_model.pb", "variables/variables.index"]), ["saved"]);
         assert_eq!(unpacked("file2", &["net.onnx"]), ["net"]);
         assert_eq!(backend_of_name("net.onnx"), Ok("onnxruntime"));
         assert!(backend_of_name("net.pkl").expect_err("none").contains("export it to ONNX"));
@@ -339,7 +384,7 @@ mod tests {
         };
         for (name, advice) in [
             ("a.pkl", "export it to ONNX (for scikit-learn with skl2onnx)"),
-            ("a.keras", "tf2onnx"),
+            ("a.keras", "model.export('model.savedmodel')"),
             ("a.plan", "the ONNX model that it was built from"),
             ("a.engine", "runs on the kind of GPU and with the TensorRT that it was built for"),
             ("a.safetensors", "it holds weights and not the model"),

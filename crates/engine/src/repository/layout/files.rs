@@ -87,7 +87,7 @@ pub(super) enum FileType {
 pub(super) fn file_type(name: &str) -> FileType {
     const TO_ONNX: &str = "export it to ONNX (for PyTorch also with torch.jit.script), or write a model.py that loads it";
     const SKLEARN: &str = "export it to ONNX with skl2onnx, or write a model.py that loads it";
-    const KERAS: &str = "export it to ONNX with tf2onnx, or write a model.py that loads it";
+    const KERAS: &str = "save it as a SavedModel (model.export('model.savedmodel') of Keras), or export it to ONNX with tf2onnx";
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let model = |backend, filename| FileType::Model { backend, filename };
     let foreign = |what, advice| FileType::Foreign { what, advice };
@@ -98,7 +98,8 @@ pub(super) fn file_type(name: &str) -> FileType {
         "py" => model("python", "model.py"),
         "pkl" | "pickle" | "joblib" => foreign("a pickled Python object", SKLEARN),
         "h5" | "keras" => foreign("a Keras model", KERAS),
-        "savedmodel" | "pb" | "graphdef" => foreign("a TensorFlow model", KERAS),
+        "savedmodel" => model("tensorflow", "model.savedmodel"),
+        "graphdef" => model("tensorflow", "model.graphdef"),
         "tflite" => foreign("a TensorFlow Lite model", KERAS),
         "plan" | "engine" | "trt" => foreign("a TensorRT engine", galatea_config::TENSORRT_ENGINE),
         "safetensors" | "ckpt" | "bin" => foreign("a file of weights", TO_ONNX),
