@@ -14,7 +14,7 @@ use galatea_types::{Error, Result};
 use crate::{
     file_faults,
     load_error::LoadError,
-    openvino::{CompiledModel, Core, Library, TensorInfo},
+    openvino::{CompiledModel, Core, Library, TensorInfo, retyped},
     settings::{Precision, Settings},
     signature::{self, Binding, Signature},
     threads,
@@ -53,7 +53,7 @@ impl OpenVinoModel {
         signature.check_names(config.name())?;
         let (inputs, outputs) = signature.bind(&config)?;
         let retypings = signature::retypings(&config, &inputs, &outputs)?;
-        let model = model.retyped(&retypings).map_err(failed)?;
+        let model = retyped(model, &retypings).map_err(failed)?;
         let reshapings = signature::reshapings(&config, &settings, &inputs)?;
         if !reshapings.is_empty() {
             model.reshape(&reshapings).map_err(failed)?;
