@@ -350,3 +350,28 @@ def test_the_example(tmp_path):
         celsius = np.array([[0], [100], [-40]], np.float32)
         got = clients.infer(stock, "http", "temperature", {"CELSIUS": celsius})["FAHRENHEIT_KELVIN"]
         np.testing.assert_allclose(got, [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)
+
+
+def test_an_extension_brings_its_operation(tmp_path):
+    """In the folder of the model, and named by it; without it the operation is not known."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ here, which compiles the extension")
+    package = next((ENGINES.parents[1] / "lib").glob("python*/site-packages/openvino"))
+    library = next(package.glob("libs/libopenvino.so.*"))
+    sources = servers.ROOT / "tests/python/openvino_extension"
+    made = tmp_path / "doubled.so"
+    command = [compiler, "-std=c++17", "-shared", "-fPIC", f"-I{package}/include", sources / "doubled.cpp", "-o", made, library]
+    subprocess.run(command, check=True, timeout=300)
+    for name, text in (("with", parameters("CPU_EXTENSION_PATH=doubled.so")), ("without", "")):
+        folder = tmp_path / "models" / name
+        (folder / "1").mkdir(parents=True)
+        shutil.copy(sources / "model.xml", folder / "1/model.xml")
+        shutil.copy(made, folder / "doubled.so")
+        (folder / "config.pbtxt").write_text(
+            'backend: "openvino" input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }\n' + text
+        )
+    with servers.galatea(tmp_path / "models", "--exit-on-error=false") as server, clients.client(server, "http") as stock:
+        x = np.array([1, 2, 3], np.float32)
+        np.testing.assert_array_equal(clients.infer(stock, "http", "with", {"X": x})["Y"], 2 * x)
+        server.wait_for_line("failed to load 'without' version 1.*Doubled", 30)
