@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -323,19 +324,43 @@ def test_check_needs_no_library(repository, tmp_path):
         assert expected in text
 
 
-def test_the_accelerator_of_onnx_models(repository, tmp_path):
-    """Without a library that has it, the CPU computes as if it was not asked for, and a line says so, once per model."""
+ACCELERATED = servers.PEERS / "unpacked/onnxruntime-openvino/onnxruntime/capi"
+
+
+@pytest.fixture
+def accelerated(repository, tmp_path):
+    """The same model twice, once with the accelerator."""
     accelerate = 'backend: "onnxruntime" optimization { execution_accelerators { cpu_execution_accelerator { name: "openvino" } } }'
     for name, config in (("asked", accelerate), ("plain", 'backend: "onnxruntime"')):
         (tmp_path / name / "1").mkdir(parents=True)
         shutil.copy(repository / "mlp_onnx/1/model.onnx", tmp_path / name / "1/model.onnx")
         (tmp_path / name / "config.pbtxt").write_text(config)
-    with servers.galatea(tmp_path) as server, clients.client(server, "http") as stock:
-        x = {"X": np.random.default_rng(1).standard_normal((3, 16), dtype=np.float32)}
-        asked, plain = (clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain"))
-        np.testing.assert_array_equal(asked, plain)
+    return tmp_path
+
+
+def both(server):
+    x = {"X": np.random.default_rng(1).standard_normal((3, 16), dtype=np.float32)}
+    with clients.client(server, "http") as stock:
+        return [clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain")]
+
+
+def test_without_the_accelerator_the_cpu_computes(accelerated):
+    """As if it was not asked for, and a line says so, once per model."""
+    with servers.galatea(accelerated) as server:
+        np.testing.assert_array_equal(*both(server))
         lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
     assert len(lines) == 1 and "model 'asked'" in lines[0] and "was built without OpenVINOExecutionProvider" in lines[0]
+
+
+@pytest.mark.skipif(not ACCELERATED.exists(), reason="no onnxruntime-openvino here: `cargo xtask setup` unpacks it on x86-64")
+def test_the_accelerator_computes_where_the_library_has_it(accelerated):
+    library = next(ACCELERATED.glob("libonnxruntime.so.*"))
+    with servers.galatea(accelerated, f"--onnxruntime-lib={library}") as server:
+        np.testing.assert_allclose(*both(server), rtol=1e-5, atol=1e-6)
+        lines = [line for line in server.log if "computed by OpenVINO in f32" in line]
+        opened = Path(f"/proc/{server.pid}/maps").read_text()
+    assert len(lines) == 1 and "model 'asked'" in lines[0]
+    assert "libonnxruntime_providers_openvino.so" in opened and "libopenvino_intel_cpu_plugin.so" in opened
 
 
 def test_the_example(tmp_path):
