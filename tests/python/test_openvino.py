@@ -314,13 +314,14 @@ def test_check_needs_no_library(repository, tmp_path):
     bad.mkdir()
     variant(bad, repository, "cut", "")
     variant(bad, repository, "short", "")
+    variant(bad, repository, "value", XY + parameters("NUM_STREAMS=many"))
     variant(bad, repository, "names", XY.replace('"X"', '"x1"'))
     xml = bad / "cut/1/model.xml"
     xml.write_bytes(xml.read_bytes()[:700])
     (bad / "short/1/model.bin").write_bytes(b"\0" * 100)
     status, text = run(bad)
     assert status != 0
-    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'"):
+    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'", "to be either AUTO/NUMA/<int_value>, got many"):
         assert expected in text
 
 

@@ -15,7 +15,7 @@ use crate::{
     file_faults,
     load_error::LoadError,
     openvino::{CompiledModel, Core, Library, TensorInfo, retyped},
-    settings::{Precision, Settings},
+    settings::{Around, Precision, Settings},
     signature::{self, Binding, Signature},
     threads,
 };
@@ -39,7 +39,7 @@ impl OpenVinoModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
         check_devices(&config)?;
-        let settings = Settings::read(context)?;
+        let settings = Settings::read(&config, &Around::load(context))?;
         let path =
             find_model(&context.version_dir, config.default_model_filename(), config.name())?;
         let started = Instant::now();
