@@ -144,6 +144,13 @@ def test_a_division_by_zero_does_not_end_the_server(server):
                 np.testing.assert_array_equal(got, remainder * ones)
 
 
+def test_a_model_keeps_its_state_from_request_to_request(server):
+    """In each instance; there is one."""
+    with clients.client(server, "http") as stock:
+        totals = [clients.infer(stock, "http", "total", {"X": np.array([n], np.float32)})["TOTAL"][0] for n in (1, 2, 3)]
+    assert totals == [1, 3, 6]
+
+
 def loaded_line(server, model):
     """What the log says a model was compiled for."""
     line = server.wait_for_line(rf"model '{model}': (compiled|taken)")
