@@ -92,6 +92,7 @@ replayed! {
     load_overrides
     metrics_text
     onnx_header
+    openvino_header
     perf_summary
     saved_model
     worker_exchange

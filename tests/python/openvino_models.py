@@ -91,6 +91,19 @@ def remainder():
     return ov.Model([result(ops.floor_mod(x, y), "REMAINDER")], [x, y], "remainder")
 
 
+def total():
+    """The sum of all that came so far, kept in the model."""
+    from openvino.op.util import VariableInfo, Variable
+
+    info = VariableInfo()
+    info.data_shape, info.data_type, info.variable_id = ov.PartialShape([1]), ov.Type.f32, "total"
+    variable = Variable(info)
+    x = parameter([1], np.float32, "X")
+    before = ops.read_value(ops.constant(np.zeros(1, np.float32)), variable)
+    after = ops.add(before, x)
+    return ov.Model([result(after, "TOTAL")], [ops.assign(after, variable)], [x], "total")
+
+
 def write_onnx(path):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -156,6 +169,7 @@ def models():
     yield "half", half(), BATCH + port("input", "X", "FP32", [4]) + port("output", "Y", "FP32", [4])
     yield "number", number(), ""
     yield "text", text(), ""
+    yield "total", total(), ""
     yield "remainder", remainder(), ""
     yield "fixed", mlp(), BATCH + XY + parameters(SKIP_OV_DYNAMIC_BATCHSIZE="YES")
     yield "padded", mlp(batch=1), BATCH + XY + parameters(SKIP_OV_DYNAMIC_BATCHSIZE="YES", ENABLE_BATCH_PADDING="YES")

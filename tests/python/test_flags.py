@@ -361,7 +361,7 @@ SHELL_LINES = [
     (["galatea", "serve", "--model-control-mode", "=", "e"], {"explicit"}, True),
     (["galatea", "serve", "--allow-http", "=", ""], {"true", "false"}, True),
     (["galatea", "serve", "--http-port", ""], set(), True),
-    (["galatea", "runtime", "install", "o"], {"onnxruntime"}, True),
+    (["galatea", "runtime", "install", "o"], {"onnxruntime", "openvino"}, True),
     (["galatea", "runtime", "install", "--wh"], {"--wheel"}, True),
     (["galatea", "completions", ""], {"bash", "zsh", "fish"}, True),
     (["/opt/bin/tritonserver", "--exit-on"], {"--exit-on-error"}, True),

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -141,6 +142,13 @@ def test_a_division_by_zero_does_not_end_the_server(server):
             assert got.shape == (4,)
             if remainder is not None:
                 np.testing.assert_array_equal(got, remainder * ones)
+
+
+def test_a_model_keeps_its_state_from_request_to_request(server):
+    """In each instance; there is one."""
+    with clients.client(server, "http") as stock:
+        totals = [clients.infer(stock, "http", "total", {"X": np.array([n], np.float32)})["TOTAL"][0] for n in (1, 2, 3)]
+    assert totals == [1, 3, 6]
 
 
 def loaded_line(server, model):
@@ -313,29 +321,54 @@ def test_check_needs_no_library(repository, tmp_path):
     bad.mkdir()
     variant(bad, repository, "cut", "")
     variant(bad, repository, "short", "")
+    variant(bad, repository, "value", XY + parameters("NUM_STREAMS=many"))
     variant(bad, repository, "names", XY.replace('"X"', '"x1"'))
     xml = bad / "cut/1/model.xml"
     xml.write_bytes(xml.read_bytes()[:700])
     (bad / "short/1/model.bin").write_bytes(b"\0" * 100)
     status, text = run(bad)
     assert status != 0
-    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'"):
+    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'", "to be either AUTO/NUMA/<int_value>, got many"):
         assert expected in text
 
 
-def test_the_accelerator_of_onnx_models(repository, tmp_path):
-    """Without a library that has it, the CPU computes as if it was not asked for, and a line says so, once per model."""
+ACCELERATED = servers.PEERS / "unpacked/onnxruntime-openvino/onnxruntime/capi"
+
+
+@pytest.fixture
+def accelerated(repository, tmp_path):
+    """The same model twice, once with the accelerator."""
     accelerate = 'backend: "onnxruntime" optimization { execution_accelerators { cpu_execution_accelerator { name: "openvino" } } }'
     for name, config in (("asked", accelerate), ("plain", 'backend: "onnxruntime"')):
         (tmp_path / name / "1").mkdir(parents=True)
         shutil.copy(repository / "mlp_onnx/1/model.onnx", tmp_path / name / "1/model.onnx")
         (tmp_path / name / "config.pbtxt").write_text(config)
-    with servers.galatea(tmp_path) as server, clients.client(server, "http") as stock:
-        x = {"X": np.random.default_rng(1).standard_normal((3, 16), dtype=np.float32)}
-        asked, plain = (clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain"))
-        np.testing.assert_array_equal(asked, plain)
+    return tmp_path
+
+
+def both(server):
+    x = {"X": np.random.default_rng(1).standard_normal((3, 16), dtype=np.float32)}
+    with clients.client(server, "http") as stock:
+        return [clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain")]
+
+
+def test_without_the_accelerator_the_cpu_computes(accelerated):
+    """As if it was not asked for, and a line says so, once per model."""
+    with servers.galatea(accelerated) as server:
+        np.testing.assert_array_equal(*both(server))
         lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
     assert len(lines) == 1 and "model 'asked'" in lines[0] and "was built without OpenVINOExecutionProvider" in lines[0]
+
+
+@pytest.mark.skipif(not ACCELERATED.exists(), reason="no onnxruntime-openvino here: `cargo xtask setup` unpacks it on x86-64")
+def test_the_accelerator_computes_where_the_library_has_it(accelerated):
+    library = next(ACCELERATED.glob("libonnxruntime.so.*"))
+    with servers.galatea(accelerated, f"--onnxruntime-lib={library}") as server:
+        np.testing.assert_allclose(*both(server), rtol=1e-5, atol=1e-6)
+        lines = [line for line in server.log if "computed by OpenVINO in f32" in line]
+        opened = Path(f"/proc/{server.pid}/maps").read_text()
+    assert len(lines) == 1 and "model 'asked'" in lines[0]
+    assert "libonnxruntime_providers_openvino.so" in opened and "libopenvino_intel_cpu_plugin.so" in opened
 
 
 def test_the_example(tmp_path):
@@ -350,3 +383,28 @@ def test_the_example(tmp_path):
         celsius = np.array([[0], [100], [-40]], np.float32)
         got = clients.infer(stock, "http", "temperature", {"CELSIUS": celsius})["FAHRENHEIT_KELVIN"]
         np.testing.assert_allclose(got, [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)
+
+
+def test_an_extension_brings_its_operation(tmp_path):
+    """In the folder of the model, and named by it; without it the operation is not known."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++ here, which compiles the extension")
+    package = next((ENGINES.parents[1] / "lib").glob("python*/site-packages/openvino"))
+    library = next(package.glob("libs/libopenvino.so.*"))
+    sources = servers.ROOT / "tests/python/openvino_extension"
+    made = tmp_path / "doubled.so"
+    command = [compiler, "-std=c++17", "-shared", "-fPIC", f"-I{package}/include", sources / "doubled.cpp", "-o", made, library]
+    subprocess.run(command, check=True, timeout=300)
+    for name, text in (("with", parameters("CPU_EXTENSION_PATH=doubled.so")), ("without", "")):
+        folder = tmp_path / "models" / name
+        (folder / "1").mkdir(parents=True)
+        shutil.copy(sources / "model.xml", folder / "1/model.xml")
+        shutil.copy(made, folder / "doubled.so")
+        (folder / "config.pbtxt").write_text(
+            'backend: "openvino" input { name: "X" data_type: TYPE_FP32 dims: -1 } output { name: "Y" data_type: TYPE_FP32 dims: -1 }\n' + text
+        )
+    with servers.galatea(tmp_path / "models", "--exit-on-error=false") as server, clients.client(server, "http") as stock:
+        x = np.array([1, 2, 3], np.float32)
+        np.testing.assert_array_equal(clients.infer(stock, "http", "with", {"X": x})["Y"], 2 * x)
+        server.wait_for_line("failed to load 'without' version 1.*Doubled", 30)

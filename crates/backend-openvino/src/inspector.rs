@@ -11,6 +11,7 @@ use crate::{
     file_faults::{is_ir, not_readable, wrong_weights},
     header::{Declared, Header, HeaderError},
     model::find_model,
+    settings::{Around, Settings},
     signature::{self, Signature},
 };
 
@@ -40,6 +41,7 @@ impl Inspector for OpenVinoInspector {
     }
 
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()> {
+        Settings::read(config, &Around::inspection(context))?;
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let header = read(&path, context)?;
         if let Some(wrong) = wrong_weights(&header, &path, about(context)) {

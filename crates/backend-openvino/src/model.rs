@@ -14,8 +14,8 @@ use galatea_types::{Error, Result};
 use crate::{
     file_faults,
     load_error::LoadError,
-    openvino::{CompiledModel, Core, Library, TensorInfo},
-    settings::{Precision, Settings},
+    openvino::{CompiledModel, Core, Library, TensorInfo, retyped},
+    settings::{Around, Precision, Settings},
     signature::{self, Binding, Signature},
     threads,
 };
@@ -39,7 +39,7 @@ impl OpenVinoModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
         check_devices(&config)?;
-        let settings = Settings::read(context)?;
+        let settings = Settings::read(&config, &Around::load(context))?;
         let path =
             find_model(&context.version_dir, config.default_model_filename(), config.name())?;
         let started = Instant::now();
@@ -53,7 +53,7 @@ impl OpenVinoModel {
         signature.check_names(config.name())?;
         let (inputs, outputs) = signature.bind(&config)?;
         let retypings = signature::retypings(&config, &inputs, &outputs)?;
-        let model = model.retyped(&retypings).map_err(failed)?;
+        let model = retyped(model, &retypings).map_err(failed)?;
         let reshapings = signature::reshapings(&config, &settings, &inputs)?;
         if !reshapings.is_empty() {
             model.reshape(&reshapings).map_err(failed)?;

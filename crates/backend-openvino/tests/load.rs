@@ -5,6 +5,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use galatea_backend::{InstanceSpec, testing::instance_spec};
+use galatea_config::InstanceKind;
 use galatea_types::DataType;
 use support::{Folder, complete, ir, load, load_error};
 
@@ -110,4 +112,19 @@ fn what_is_left_out_is_filled_in() {
     assert_eq!(raw.output[0].dims, [4]);
     let eight = BTreeMap::from([("default-max-batch-size".to_owned(), "8".to_owned())]);
     assert_eq!(complete(&batched, "", &eight).expect("completed").max_batch_size, 8);
+}
+
+/// Streams are made for a number of instances: another number is another load, unless the configuration says the streams.
+#[test]
+fn instances_come_and_go_where_the_streams_are_said() {
+    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
+    let inputs = pair("FP32", "[ -1, 4 ]") + "instance_group { count: 2 kind: KIND_CPU } ";
+    let model = load(&folder, &inputs).expect("loads");
+    assert!(model.can_have(&cpu(2)) && !model.can_have(&cpu(1)) && !model.can_have(&cpu(3)));
+    let said = inputs + "parameters { key: 'NUM_STREAMS' value { string_value: '2' } }";
+    let model = load(&folder, &said).expect("loads");
+    assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(5)));
+    let gpu = InstanceSpec { kind: InstanceKind::Gpu, ..instance_spec("m", 1) };
+    assert!(!model.can_have(&[gpu]));
 }

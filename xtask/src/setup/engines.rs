@@ -14,6 +14,8 @@ use super::steps::{self, dir, list_path, listing, pip, python, step};
 use crate::process;
 
 const WHEELS: &str = "engine-wheels.txt";
+/// An ONNX Runtime that has OpenVINO in it.
+const ACCELERATED: &str = "onnxruntime-openvino.txt";
 
 /// `target/peers/engines`, and trained models of TensorFlow, unpacked. The libraries are offered for x86-64 alone.
 pub fn engines() -> Result<()> {
@@ -21,7 +23,8 @@ pub fn engines() -> Result<()> {
         eprintln!("setup: without TensorFlow and OpenVINO, which are offered for x86_64 alone");
         return Ok(());
     }
-    step("engine-wheels", &listing(WHEELS)?, fetch)?;
+    step("engine-wheels", &listing(WHEELS)?, || fetch(WHEELS, &wheels()))?;
+    step("onnxruntime-openvino", &listing(ACCELERATED)?, accelerated)?;
     let packages = "engines.txt";
     step("engines", &listing(packages)?, || {
         let venv = dir().join("engines");
@@ -50,7 +53,7 @@ pub fn install(galatea: &Path) -> Result<()> {
 }
 
 /// Those that the server pins, whichever Python runs this.
-fn fetch() -> Result<()> {
+fn fetch(list: &str, into: &Path) -> Result<()> {
     let download = [
         "-m",
         "pip",
@@ -63,9 +66,19 @@ fn fetch() -> Result<()> {
         "--python-version=3.11",
         "-d",
     ];
-    process::run(
-        Command::new(python()).args(download).arg(wheels()).arg("-r").arg(list_path(WHEELS)),
-    )
+    process::run(Command::new(python()).args(download).arg(into).arg("-r").arg(list_path(list)))
+}
+
+/// Unpacked, for the libraries in it.
+fn accelerated() -> Result<()> {
+    let wheels = dir().join("wheels/onnxruntime-openvino");
+    fetch(ACCELERATED, &wheels)?;
+    for wheel in fs::read_dir(&wheels)? {
+        let unzip = ["-m", "zipfile", "-e"];
+        let unpacked = steps::unpacked(ACCELERATED);
+        process::run(Command::new(python()).args(unzip).arg(wheel?.path()).arg(unpacked))?;
+    }
+    Ok(())
 }
 
 fn wheels() -> PathBuf {

@@ -8,9 +8,8 @@ use std::{
 use galatea_types::Result;
 
 use super::{
-    core::c_text,
     functions::CompiledModel as RawCompiledModel,
-    library::{Library, non_null},
+    library::{Library, c_text, non_null},
     request::InferRequest,
 };
 

@@ -1,18 +1,18 @@
 //! What reads and compiles models: one for each, with its own properties and extensions.
 
 use std::{
-    ffi::{CStr, CString},
+    ffi::CStr,
     path::Path,
     ptr::{self, NonNull},
     sync::Arc,
 };
 
-use galatea_types::{Error, Result};
+use galatea_types::Result;
 
 use super::{
     compiled::CompiledModel,
     functions::Core as RawCore,
-    library::{Library, non_null},
+    library::{Library, c_path, c_text, non_null},
     model::Model,
 };
 
@@ -100,13 +100,4 @@ impl Core {
         // SAFETY: returned just now, to nobody else.
         unsafe { CompiledModel::adopt(&self.library, compiled) }
     }
-}
-
-fn c_path(path: &Path) -> Result<CString> {
-    CString::new(path.as_os_str().as_encoded_bytes())
-        .map_err(|_| Error::invalid_arg(format!("the path '{}' holds a zero byte", path.display())))
-}
-
-pub(super) fn c_text(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::invalid_arg(format!("{text:?} holds a zero byte")))
 }

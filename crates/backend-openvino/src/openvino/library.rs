@@ -1,7 +1,7 @@
 //! The opened library: its functions and its version.
 
 use std::{
-    ffi::CStr,
+    ffi::{CStr, CString},
     path::{Path, PathBuf},
     ptr::{self, NonNull},
     sync::Arc,
@@ -50,9 +50,8 @@ impl Library {
         let functions = open_functions(path)?;
         let version = version(&functions);
         let faults = FaultDomain::with_unknown_threads();
-        let mut library = Self { functions, version, has_texts: false, faults };
-        library.has_texts = texts::have_known_form(&library);
-        Ok(Arc::new(library))
+        let has_texts = texts::have_known_form(&functions);
+        Ok(Arc::new(Self { functions, version, has_texts, faults }))
     }
 
     /// E.g. `2026.4.1`.
@@ -91,6 +90,15 @@ impl Library {
 
 pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
     NonNull::new(pointer).ok_or_else(|| Error::internal("OpenVINO returned a null pointer"))
+}
+
+pub(super) fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_encoded_bytes())
+        .map_err(|_| Error::invalid_arg(format!("the path '{}' holds a zero byte", path.display())))
+}
+
+pub(super) fn c_text(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::invalid_arg(format!("{text:?} holds a zero byte")))
 }
 
 fn open_functions(path: &Path) -> Result<Functions> {

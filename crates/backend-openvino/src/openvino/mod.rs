@@ -17,6 +17,7 @@ pub(crate) use self::{
     core::Core,
     library::Library,
     model::{Model, Retyping, TensorInfo},
+    preprocess::retyped,
     request::InferRequest,
     tensor::Tensor,
 };

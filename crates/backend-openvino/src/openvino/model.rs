@@ -13,7 +13,6 @@ use super::{
     element,
     functions::{Model as RawModel, OK, Port, RawDimension, RawPartialShape, Status},
     library::{Library, non_null},
-    preprocess,
 };
 
 /// No tensor has as many dimensions; what says so is damaged.
@@ -56,6 +55,10 @@ impl Model {
     /// `model` must be null or a model that nobody else frees.
     pub(super) unsafe fn adopt(library: &Arc<Library>, model: *mut RawModel) -> Result<Self> {
         Ok(Self { library: library.clone(), model: non_null(model)? })
+    }
+
+    pub(super) fn library(&self) -> &Arc<Library> {
+        &self.library
     }
 
     pub(super) fn as_ptr(&self) -> *const RawModel {
@@ -102,14 +105,6 @@ impl Model {
         let apply = || unsafe { reshape(self.as_ptr(), indices.as_ptr(), raw.as_ptr(), raw.len()) };
         let status = self.library.faults().run_once(apply)?;
         self.library.check(status)
-    }
-
-    /// The model with a conversion before and behind it, where the types asked for are not its own.
-    pub fn retyped(self, retypings: &[Retyping]) -> Result<Self> {
-        match retypings.is_empty() {
-            true => Ok(self),
-            false => preprocess::retyped(&self.library, &self, retypings),
-        }
     }
 }
 

@@ -26,11 +26,12 @@ impl Drop for PreProcessor<'_> {
     }
 }
 
-pub(super) fn retyped(
-    library: &Arc<Library>,
-    model: &Model,
-    retypings: &[Retyping],
-) -> Result<Model> {
+/// The model with a conversion before and behind it, where the types asked for are not its own.
+pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
+    if retypings.is_empty() {
+        return Ok(model);
+    }
+    let library = model.library();
     let functions = &library.functions;
     let mut processor = ptr::null_mut();
     // SAFETY: the model is alive, the place valid.

@@ -198,10 +198,16 @@ impl Tensor {
         if count == 0 {
             return Ok(Vec::new());
         }
+        if !self.library.has_texts() {
+            let version = self.library.version();
+            return Err(Error::unsupported(format!(
+                "texts of OpenVINO {version} cannot be read: they have another form than those of GCC's C++ library"
+            )));
+        }
         self.has_size(count.saturating_mul(texts::SIZE))?;
         let data = self.data()?;
         // SAFETY: the tensor holds `count` texts, whose form was found to be the known one; it outlives the call.
-        unsafe { texts::to_length_prefixed(&self.library, data, count) }
+        unsafe { texts::to_length_prefixed(data, count) }
     }
 }
 

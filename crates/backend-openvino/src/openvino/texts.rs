@@ -9,10 +9,7 @@ use std::{
 
 use galatea_types::{Error, Result, byte_strings};
 
-use super::{
-    functions::{OK, RawShape, Tensor as RawTensor},
-    library::Library,
-};
+use super::functions::{Functions, OK, RawShape, Tensor as RawTensor};
 
 /// Of `std::string`: address, length, and room for short ones.
 #[repr(C)]
@@ -30,8 +27,7 @@ const PROBES: [&std::ffi::CStr; 2] =
     [c"short", c"a text that is longer than the room in the element"];
 
 /// Whether a tensor of known texts holds them in the form they are read in.
-pub(super) fn have_known_form(library: &Library) -> bool {
-    let functions = &library.functions;
+pub(super) fn have_known_form(functions: &Functions) -> bool {
     let pointers = PROBES.map(|text| text.as_ptr());
     let mut dims = [2];
     let shape = RawShape { rank: 1, dims: dims.as_mut_ptr() };
@@ -82,18 +78,8 @@ pub(super) fn terminated(texts: &[&[u8]]) -> Result<Vec<CString>> {
 }
 
 /// # Safety
-/// At `data` there must be `count` texts, alive and not written to.
-pub(super) unsafe fn to_length_prefixed(
-    library: &Library,
-    data: NonNull<u8>,
-    count: usize,
-) -> Result<Vec<u8>> {
-    if !library.has_texts() {
-        let version = library.version();
-        return Err(Error::unsupported(format!(
-            "texts of OpenVINO {version} cannot be read: they have another form than those of GCC's C++ library"
-        )));
-    }
+/// At `data` there must be `count` texts of the known form, alive and not written to.
+pub(super) unsafe fn to_length_prefixed(data: NonNull<u8>, count: usize) -> Result<Vec<u8>> {
     // SAFETY: as above; the form is known.
     let elements = unsafe { slice::from_raw_parts(data.cast::<StdString>().as_ptr(), count) };
     let mut wire = Vec::new();

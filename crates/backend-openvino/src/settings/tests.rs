@@ -30,8 +30,12 @@ fn context(folder: &Path, paths: &PathRules, parameters: &[&str]) -> LoadContext
     }
 }
 
+fn of(context: &LoadContext) -> Result<Settings> {
+    Settings::read(&context.config, &Around::load(context))
+}
+
 fn read(parameters: &[&str]) -> Result<Settings> {
-    Settings::read(&context(Path::new("/m"), &PathRules::anywhere(), parameters))
+    of(&context(Path::new("/m"), &PathRules::anywhere(), parameters))
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn an_extension_that_a_request_names_stays_in_the_model() {
     let of_request = PathRules::inside_model(vec!["/opt/known.so".to_owned()]);
     let extension = |rules: &PathRules, name: &str| {
         let parameter = format!("CPU_EXTENSION_PATH={name}");
-        Settings::read(&context(folder.path(), rules, &[&parameter]))
+        of(&context(folder.path(), rules, &[&parameter]))
             .map(|settings| settings.extension.expect("given"))
     };
     assert_eq!(extension(&of_request, "own.so").expect("inside"), at("own.so"));

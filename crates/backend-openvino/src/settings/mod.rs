@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use galatea_backend::{LoadContext, Settings as Source};
+use galatea_backend::{CompletionContext, LoadContext, PathRules, Settings as Source};
+use galatea_config::ModelConfig;
 use galatea_types::Result;
 
 use crate::wrong_value::{Expected, WrongValue};
@@ -60,9 +61,33 @@ pub(crate) struct Settings {
     pub cache: Option<PathBuf>,
 }
 
+/// What settings depend on beside the configuration.
+pub(crate) struct Around<'a> {
+    model_dir: &'a Path,
+    version_dir: &'a Path,
+    backend_config: &'a BTreeMap<String, String>,
+    paths: &'a PathRules,
+}
+
+impl<'a> Around<'a> {
+    pub fn load(context: &'a LoadContext) -> Self {
+        Self {
+            model_dir: &context.model_dir,
+            version_dir: &context.version_dir,
+            backend_config: &context.backend_config,
+            paths: &context.paths,
+        }
+    }
+
+    pub fn inspection(context: &CompletionContext<'a>) -> Self {
+        let CompletionContext { model_dir, version_dir, backend_config, paths, .. } = *context;
+        Self { model_dir, version_dir, backend_config, paths }
+    }
+}
+
 impl Settings {
-    pub fn read(context: &LoadContext) -> Result<Self> {
-        let parameters = Parameters(context.config.parameters());
+    pub fn read(config: &ModelConfig, around: &Around<'_>) -> Result<Self> {
+        let parameters = Parameters(config.parameters());
         parameters.check_device()?;
         let pads_batches = parameters.is_on("ENABLE_BATCH_PADDING")?;
         let skips = parameters.first_of(["SKIP_OV_DYNAMIC_BATCHSIZE", "SKIP_DYNAMIC_BATCHSIZE"]);
@@ -74,11 +99,11 @@ impl Settings {
             streams: parameters.streams()?,
             precision: parameters.precision()?,
             is_pinned: parameters.pinning()?,
-            extension: extension(context)?,
-            has_fixed_batch: context.config.has_batching() && (skips_dynamic || pads_batches),
+            extension: extension(config, around)?,
+            has_fixed_batch: config.has_batching() && (skips_dynamic || pads_batches),
             pads_batches,
             reshapes: parameters.is_on("RESHAPE_IO_LAYERS")?,
-            cache: cache(&context.backend_config),
+            cache: cache(around.backend_config),
         })
     }
 }
@@ -97,15 +122,15 @@ fn cache(config: &BTreeMap<String, String>) -> Option<PathBuf> {
 
 /// Relative paths are looked for in the version's folder, then the model's, then left to the loader where the
 /// configuration may name libraries of the system.
-fn extension(context: &LoadContext) -> Result<Option<PathBuf>> {
+fn extension(config: &ModelConfig, around: &Around<'_>) -> Result<Option<PathBuf>> {
     const KEY: &str = "CPU_EXTENSION_PATH";
-    let Some(name) = Parameters(context.config.parameters()).get(KEY) else { return Ok(None) };
-    let at = |folder: &Path| context.paths.resolve(KEY, folder, name);
-    let (of_version, of_model) = (at(&context.version_dir)?, at(&context.model_dir)?);
+    let Some(name) = Parameters(config.parameters()).get(KEY) else { return Ok(None) };
+    let at = |folder: &Path| around.paths.resolve(KEY, folder, name);
+    let (of_version, of_model) = (at(around.version_dir)?, at(around.model_dir)?);
     Ok(Some(match () {
         () if of_version.exists() => of_version,
         () if of_model.exists() => of_model,
-        () if context.paths.trusts(name) => PathBuf::from(name),
+        () if around.paths.trusts(name) => PathBuf::from(name),
         () => of_version,
     }))
 }
