@@ -6,6 +6,7 @@ use galatea_perf::probe::{Answers, Figures, Probe, ProbedModel};
 
 use super::{
     TuneError, candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server,
+    stop::Stop,
 };
 
 /// Growth of the throughput below which more requests at once are no use.
@@ -33,13 +34,15 @@ pub fn measure(
     model: &TunedModel,
     candidate: &Candidate,
     flags: &TuneFlags,
+    stop: &Stop,
     progress: &dyn Fn(&str),
 ) -> Result<Measured, TuneError> {
     let repository = model.repository(&candidate.config).map_err(TuneError::Copy)?;
     progress("loading");
-    let server = Server::start(repository.path(), &flags.serve_words)?;
+    let server = Server::start(repository.path(), &flags.serve_words, stop)?;
     let run = || -> galatea_perf::probe::Result<Measured> {
-        let probe = Probe::open("galatea tune", words(model, &server.address, flags))?;
+        let probe =
+            Probe::open("galatea tune", words(model, &server.address, flags), stop.interrupt())?;
         let (mut loaded, load_time) = probe.load()?;
         let answers = loaded.answers(COMPARED)?;
         // The first answers are slower: what is prepared once is prepared by then.
