@@ -59,7 +59,7 @@ pub fn measure(
 
 /// Long enough for several answers of a model that is computed for one request after the other.
 fn window(answer_time: Duration, concurrency: u64) -> Duration {
-    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(5))
+    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(3))
 }
 
 /// The most that the model does in a second: requests are doubled until they do not help.
@@ -89,6 +89,6 @@ fn saturate(
 fn words(model: &TunedModel, address: &str, flags: &TuneFlags) -> Vec<String> {
     let (batch, interval) = (flags.batch_size.to_string(), flags.interval.to_string());
     let own = ["-m", &model.name, "-u", address, "-b", &batch, "--measurement-interval", &interval];
-    let own = own.into_iter().chain(["--max-trials", "6"]).map(str::to_owned);
+    let own = own.into_iter().chain(["--max-trials", "4"]).map(str::to_owned);
     own.chain(flags.load_words.iter().cloned()).collect()
 }
