@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 import numpy as np
@@ -124,6 +125,24 @@ def test_what_cannot_be_tuned(model, tmp_path):
     assert failed.returncode == 1 and "No engine could be measured." in failed.stdout
     asked = subprocess.run([servers.galatea_binary(), "tune", model], capture_output=True, text=True)
     assert asked.returncode == 2 and "--engines" in asked.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_measurement_leaves_nothing(model, tmp_path, how):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = [servers.galatea_binary(), "tune", model, "--engines", "--write", "--shape=x:4,16", "--measurement-interval=60000"]
+    environment = {**os.environ, **servers.onnx_runtime(), "TMPDIR": str(place)}
+    tuned = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    for line in tuned.stderr:
+        if "1 request at a time" in line:
+            break
+    [server] = servers.descendants(tuned.pid)
+    tuned.send_signal(how)
+    _, errors = tuned.communicate(timeout=60)
+    assert tuned.returncode == 130 and "interrupted" in errors
+    assert not os.path.exists(f"/proc/{server}"), "its server has ended"
+    assert list(place.glob("galatea*")) == [] and not (model / "config.pbtxt.bak").exists()
 
 
 def test_the_command_of_the_page(tmp_path):

@@ -23,8 +23,9 @@ pub struct SystemClock {
     interrupt: Arc<Interrupt>,
 }
 
-#[derive(Default)]
-struct Interrupt {
+/// Ends the sleeps of the clocks that share it, and so what is measured by them.
+#[derive(Debug, Default)]
+pub struct Interrupt {
     raised: Mutex<bool>,
     changed: Condvar,
 }
@@ -35,8 +36,13 @@ impl SystemClock {
         let interrupt = Arc::new(Interrupt::default());
         listen(interrupt.clone())
             .map_err(|error| Failure::generic(format!("cannot listen for signals: {error}")))?;
+        Ok(Self::interrupted_by(interrupt))
+    }
+
+    /// Listens for nothing: who uses it says when.
+    pub fn interrupted_by(interrupt: Arc<Interrupt>) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self { epoch, start: Instant::now(), interrupt })
+        Self { epoch, start: Instant::now(), interrupt }
     }
 }
 
@@ -68,7 +74,7 @@ fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
     thread::Builder::new().name("interrupt".into()).spawn(move || {
         runtime.block_on(async {
             while signals.recv().await.is_some() {
-                interrupt.raise();
+                interrupt.on_signal();
             }
         });
     })?;
@@ -76,15 +82,25 @@ fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
 }
 
 impl Interrupt {
-    fn raise(&self) {
-        let mut raised = self.raised.lock_unpoisoned();
+    /// Ends sleeps from now on.
+    pub fn raise(&self) {
+        *self.raised.lock_unpoisoned() = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether it was raised.
+    pub fn is_raised(&self) -> bool {
+        *self.raised.lock_unpoisoned()
+    }
+
+    /// As perf_analyzer does: the second signal ends the process.
+    fn on_signal(&self) {
         println!("Interrupt signal ({}) received.", SignalKind::interrupt().as_raw_value());
-        if *raised {
+        if self.is_raised() {
             println!("Exiting immediately...");
             process::exit(0);
         }
         println!("Waiting for in-flight inferences to complete.");
-        *raised = true;
-        self.changed.notify_all();
+        self.raise();
     }
 }

@@ -6,6 +6,7 @@ use galatea_perf::probe::{Answers, Figures, Probe, ProbedModel};
 
 use super::{
     TuneError, candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server,
+    stop::Stop,
 };
 
 /// Growth of the throughput below which more requests at once are no use.
@@ -33,13 +34,15 @@ pub fn measure(
     model: &TunedModel,
     candidate: &Candidate,
     flags: &TuneFlags,
+    stop: &Stop,
     progress: &dyn Fn(&str),
 ) -> Result<Measured, TuneError> {
     let repository = model.repository(&candidate.config).map_err(TuneError::Copy)?;
     progress("loading");
-    let server = Server::start(repository.path(), &flags.serve_words)?;
+    let server = Server::start(repository.path(), &flags.serve_words, stop)?;
     let run = || -> galatea_perf::probe::Result<Measured> {
-        let probe = Probe::open("galatea tune", words(model, &server.address, flags))?;
+        let probe =
+            Probe::open("galatea tune", words(model, &server.address, flags), stop.interrupt())?;
         let (mut loaded, load_time) = probe.load()?;
         let answers = loaded.answers(COMPARED)?;
         // The first answers are slower: what is prepared once is prepared by then.
@@ -56,7 +59,7 @@ pub fn measure(
 
 /// Long enough for several answers of a model that is computed for one request after the other.
 fn window(answer_time: Duration, concurrency: u64) -> Duration {
-    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(5))
+    answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(3))
 }
 
 /// The most that the model does in a second: requests are doubled until they do not help.
@@ -86,6 +89,6 @@ fn saturate(
 fn words(model: &TunedModel, address: &str, flags: &TuneFlags) -> Vec<String> {
     let (batch, interval) = (flags.batch_size.to_string(), flags.interval.to_string());
     let own = ["-m", &model.name, "-u", address, "-b", &batch, "--measurement-interval", &interval];
-    let own = own.into_iter().chain(["--max-trials", "6"]).map(str::to_owned);
+    let own = own.into_iter().chain(["--max-trials", "4"]).map(str::to_owned);
     own.chain(flags.load_words.iter().cloned()).collect()
 }

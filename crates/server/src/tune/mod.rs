@@ -6,6 +6,7 @@ mod measured;
 mod model;
 mod report;
 mod server;
+mod stop;
 
 use std::{
     io::{self, Write},
@@ -22,6 +23,7 @@ use self::{
     measured::{Measured, measure},
     model::TunedModel,
     report::{Agreement, Outcome, Row},
+    stop::Stop,
 };
 
 /// The command line is wrong.
@@ -55,6 +57,10 @@ pub enum TuneError {
     Start(io::Error),
     #[error("the server did not start; its log ends with:\n{0}")]
     NotStarted(String),
+    #[error("interrupted: nothing is known, and nothing is written")]
+    Interrupted,
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
     #[error("{0}")]
     Measure(Failure),
     #[error("cannot write the configuration: {0}")]
@@ -76,7 +82,10 @@ pub fn run(words: Vec<String>) -> ExitCode {
     };
     tune(&flags).unwrap_or_else(|error| {
         eprintln!("error: {error}");
-        ExitCode::FAILURE
+        match error {
+            TuneError::Interrupted => ExitCode::from(stop::INTERRUPTED),
+            _ => ExitCode::FAILURE,
+        }
     })
 }
 
@@ -85,7 +94,7 @@ fn tune(flags: &TuneFlags) -> Result<ExitCode, TuneError> {
     if flags.writes && model.has_backup() {
         return Err(TuneError::Backup(model.backup()));
     }
-    let rows = rows(&model, flags)?;
+    let rows = rows(&model, flags, &Stop::watch().map_err(TuneError::Signals)?)?;
     say(&format!("{}\n{}", report::table(&rows), report::verdict(&rows)));
     let Some((fastest, _)) = report::fastest(&rows) else { return Ok(ExitCode::FAILURE) };
     if flags.writes && !fastest.is_configured() {
@@ -96,12 +105,13 @@ fn tune(flags: &TuneFlags) -> Result<ExitCode, TuneError> {
 }
 
 /// Every engine, one after the other. Where the first refuses the requests they are wrong for all.
-fn rows(model: &TunedModel, flags: &TuneFlags) -> Result<Vec<Row>, TuneError> {
+fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>, TuneError> {
     let mut rows: Vec<Row> = Vec::new();
     for candidate in candidates(&model.config, &model.file, flags.allows_bf16) {
         let name = candidate.name;
         let progress = |what: &str| eprintln!("{name}: {what}");
-        let outcome = match measure(model, &candidate, flags, &progress) {
+        let outcome = match measure(model, &candidate, flags, stop, &progress) {
+            _ if stop.is_asked() => return Err(TuneError::Interrupted),
             Ok(measured) => Ok(compared(measured, &candidate, reference(&rows), flags)),
             Err(TuneError::Measure(failure)) if failure.exit == galatea_perf::Exit::Option => {
                 return Err(TuneError::Measure(failure));

@@ -17,7 +17,7 @@ use std::{
 use galatea_types::LockExt;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::TuneError;
+use super::{TuneError, stop::Stop};
 
 /// How long a server may take until it listens, which it does before it loads anything.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -37,11 +37,12 @@ pub struct Server {
     /// Where HTTP is served.
     pub address: String,
     log: Arc<Mutex<VecDeque<String>>>,
+    stop: Stop,
 }
 
 impl Server {
     /// Starts one that loads nothing by itself. `words`: more options of `serve`.
-    pub fn start(repository: &Path, words: &[String]) -> Result<Self, TuneError> {
+    pub fn start(repository: &Path, words: &[String], stop: &Stop) -> Result<Self, TuneError> {
         let program = env::current_exe().map_err(TuneError::Start)?;
         let mut child = Command::new(program)
             .arg("serve")
@@ -68,9 +69,17 @@ impl Server {
         // With both threads gone the server has ended, and nobody waits.
         drop(sender);
         // Dropped with an error it is stopped as well.
-        let mut server = Self { child, address: String::new(), log };
+        let mut server = Self { child, address: String::new(), log, stop: stop.clone() };
+        stop.reach(server.pid());
+        if stop.is_asked() {
+            return Err(TuneError::Interrupted);
+        }
         server.address = server.wait(&receiver)?;
         Ok(server)
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
     fn wait(&self, address: &Receiver<String>) -> Result<String, TuneError> {
@@ -120,8 +129,8 @@ fn listening_at(line: &str) -> Option<&str> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid {
+        self.stop.reach(None);
+        if let Some(pid) = self.pid() {
             // It may have ended already.
             let _ = kill_process(pid, Signal::TERM);
         }

@@ -22,6 +22,7 @@ use galatea_perf_types::{
 };
 
 pub use self::agreement::{Answers, Difference};
+pub use crate::system_clock::Interrupt;
 pub use galatea_perf_types::failure::{Failure, Result};
 
 use self::made_up::MadeUp;
@@ -68,11 +69,11 @@ pub struct Figures {
 
 impl Probe {
     /// Connects. `words`: a command line of the tool, which names model, address and data; `program`: who is told in
-    /// refusals.
+    /// refusals; `interrupt`: ends what is measured.
     ///
     /// # Errors
     /// A wrong word, and a server that cannot be reached.
-    pub fn open(program: &str, words: Vec<String>) -> Result<Self> {
+    pub fn open(program: &str, words: Vec<String>, interrupt: Arc<Interrupt>) -> Result<Self> {
         let mut console = Collected::default();
         let settings = match options::parse(program, words.into_iter(), &mut console)? {
             Parsed::Run(settings) => *settings,
@@ -82,7 +83,7 @@ impl Probe {
         };
         let target = target(&settings)?;
         let link = ServerLink::open(target.clone())?;
-        Ok(Self { settings, target, clock: SystemClock::start()?, link })
+        Ok(Self { settings, target, clock: SystemClock::interrupted_by(interrupt), link })
     }
 
     /// Has the server load the model, and says how long that took.

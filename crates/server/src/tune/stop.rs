@@ -1,0 +1,103 @@
+//! Signals that end a measurement: the server of the moment is stopped, so that all that waits for it ends, and what was
+//! made is removed on the way out.
+
+use std::{
+    io,
+    process::exit,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use galatea_perf::probe::Interrupt;
+use galatea_types::LockExt;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+};
+
+/// The status of a program that was interrupted, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
+/// Whether a signal has come, and which process it is to reach.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    interrupt: Arc<Interrupt>,
+    server: Arc<Mutex<Option<Pid>>>,
+}
+
+impl Stop {
+    /// Watches for signals from now on. A second one ends the program where it stands.
+    pub fn watch() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let stop = Self::default();
+        let (watcher, mut signals) = (stop.clone(), {
+            let _inside = runtime.enter();
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal)
+        });
+        if let Some(Err(error)) = signals.iter_mut().find(|signal| signal.is_err()) {
+            return Err(io::Error::new(error.kind(), error.to_string()));
+        }
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
+            return Ok(stop);
+        };
+        thread::spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                        _ = hangup.recv() => {}
+                    }
+                    watcher.ask();
+                }
+            });
+        });
+        Ok(stop)
+    }
+
+    fn ask(&self) {
+        let is_second = self.is_asked();
+        self.interrupt.raise();
+        if let Some(server) = *self.server.lock_unpoisoned() {
+            // It may have ended already.
+            let _ = kill_process(server, if is_second { Signal::KILL } else { Signal::TERM });
+        }
+        if is_second {
+            exit(INTERRUPTED.into());
+        }
+    }
+
+    /// What a signal raises, for what is measured.
+    pub fn interrupt(&self) -> Arc<Interrupt> {
+        self.interrupt.clone()
+    }
+
+    /// Whether a signal has come.
+    pub fn is_asked(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+
+    /// The process that a signal is to reach from now on; `None` before it is waited for.
+    pub fn reach(&self, server: Option<Pid>) {
+        *self.server.lock_unpoisoned() = server;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn a_signal_reaches_the_server_of_the_moment() {
+        let mut child = Command::new("sleep").arg("600").spawn().expect("started");
+        let stop = Stop::default();
+        stop.reach(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
+        assert!(!stop.is_asked());
+        stop.ask();
+        assert!(stop.is_asked());
+        assert_eq!(child.wait().expect("ended").signal(), Some(Signal::TERM.as_raw()));
+    }
+}
