@@ -27,6 +27,7 @@ import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
 import told  # noqa: E402
+import tensorflow_models  # noqa: E402
 import torch_models  # noqa: E402
 
 SECTIONS = {
@@ -43,6 +44,7 @@ SECTIONS = {
     "perf": load_tool.tools,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
+    "tensorflow": tensorflow_models.served,
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,

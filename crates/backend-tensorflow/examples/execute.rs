@@ -20,7 +20,7 @@ use galatea_config::{NormalizeContext, parse_text, resolve_backend};
 use galatea_runtimes::{Environment, FindOptions, Runtime, find};
 use galatea_types::{DataType, Shape, Tensor};
 
-const LENGTH: Duration = Duration::from_secs(3);
+const LENGTH: Duration = Duration::from_secs(2);
 
 fn main() {
     galatea_backend_tensorflow::quiet();
