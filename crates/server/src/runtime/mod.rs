@@ -180,6 +180,6 @@ mod tests {
             library_in(&folder, "libonnxruntime.so"),
             Some(folder.join("libonnxruntime.so.1.31.1"))
         );
-        assert_eq!(library_in(dir.path()), None);
+        assert_eq!(library_in(dir.path(), "libonnxruntime.so"), None);
     }
 }
