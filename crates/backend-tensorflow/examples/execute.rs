@@ -54,7 +54,9 @@ fn measure(mut instance: Box<dyn ModelInstance>, name: &str, shape: &Shape) -> V
         started.elapsed()
     };
     // The first runs prepare what the later ones use.
-    (0..5).for_each(|_| drop(run()));
+    for _ in 0..5 {
+        run();
+    }
     let started = Instant::now();
     let mut times = Vec::new();
     while started.elapsed() < LENGTH {
