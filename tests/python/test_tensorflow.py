@@ -171,6 +171,14 @@ def test_what_is_completed(server):
     assert config_of(server, "counter")["max_batch_size"] == 0
 
 
+def test_the_example(server):
+    with servers.galatea(servers.ROOT / "examples/tensorflow") as running, clients.client(running, "http") as stock:
+        texts = np.array([["Great, it works!"], ["It is slow and it crashes."], ["A table."]], object)
+        got = clients.infer(stock, "http", "word_scores", {"text": texts})
+        assert got["score"].tolist() == [[4], [-3], [0]]
+        assert got["verdict"].tolist() == [[b"good"], [b"bad"], [b"neither"]]
+
+
 def test_check_needs_no_library(made, tmp_path):
     environment = {**os.environ, "GALATEA_TENSORFLOW_LIB": str(tmp_path / "none.so")}
     run = subprocess.run(

@@ -20,7 +20,7 @@ use galatea_config::{NormalizeContext, parse_text, resolve_backend};
 use galatea_runtimes::{Environment, FindOptions, Runtime, find};
 use galatea_types::{DataType, Shape, Tensor};
 
-const LENGTH: Duration = Duration::from_secs(3);
+const LENGTH: Duration = Duration::from_secs(2);
 
 fn main() {
     galatea_backend_tensorflow::quiet();
@@ -54,7 +54,9 @@ fn measure(mut instance: Box<dyn ModelInstance>, name: &str, shape: &Shape) -> V
         started.elapsed()
     };
     // The first runs prepare what the later ones use.
-    (0..5).for_each(|_| drop(run()));
+    for _ in 0..5 {
+        run();
+    }
     let started = Instant::now();
     let mut times = Vec::new();
     while started.elapsed() < LENGTH {

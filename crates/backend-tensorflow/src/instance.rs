@@ -63,7 +63,7 @@ impl GroupRunner for TensorFlowInstance {
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Vec<Tensor>> {
         let points: Vec<Point> =
             wanted.iter().filter_map(|&number| self.session.outputs.get(number).copied()).collect();
-        self.session.session.run(&inputs, &points, self.model.place())
+        self.model.placement.place(|place| self.session.session.run(&inputs, &points, place))
     }
 
     fn is_of_one_request(&self, error: &Error) -> bool {

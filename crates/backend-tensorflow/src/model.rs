@@ -10,19 +10,19 @@ use crate::{
     check,
     files::{ModelFiles, Version, place},
     init_operations,
-    layout::{self, Layout},
+    layout::{self, Placement},
     load_error::{LoadError, of_library},
     saved_model::{SavedModel, nodes_of_file},
     settings::{self, DEFAULT_TAG, GRAPH_TAG, SIGNATURE_DEF, Settings},
     signature::{Signature, TensorInfo, ValueKind, unexpected},
-    tensorflow::{Library, Point, RunPlace, Session, data_type_of},
+    tensorflow::{Library, Point, Session, data_type_of},
 };
 
 /// A loaded version.
 pub(crate) struct TensorFlowModel {
     pub library: Arc<Library>,
     pub config: Arc<ModelConfig>,
-    pub layout: Layout,
+    pub placement: Placement,
     pub settings: Settings,
     files: ModelFiles,
     tag: String,
@@ -56,7 +56,7 @@ impl TensorFlowModel {
         }
         let model = Self {
             library: library.clone(),
-            layout: layout::choose(&settings),
+            placement: Placement::new(&settings),
             settings,
             tag: settings::name(config.parameters(), GRAPH_TAG).unwrap_or(DEFAULT_TAG).to_owned(),
             signature,
@@ -70,7 +70,7 @@ impl TensorFlowModel {
 
     /// Another session of the model, with variables of its own.
     pub fn open_session(&self) -> Result<LoadedSession> {
-        let (name, options) = (self.config.name(), self.layout.options);
+        let (name, options) = (self.config.name(), layout::session_options(&self.settings));
         let loaded = match &self.files {
             ModelFiles::SavedModel(folder) => {
                 Session::of_saved_model(&self.library, folder, &self.tag, options)
@@ -134,11 +134,6 @@ impl TensorFlowModel {
     fn unknown(&self, what: &'static str, name: &str) -> Error {
         let nodes = nodes_of_file(self.files.path()).unwrap_or_default();
         nodes.unexpected(what, name)
-    }
-
-    /// Where a run is computed.
-    pub fn place(&self) -> RunPlace {
-        self.layout.place
     }
 }
 

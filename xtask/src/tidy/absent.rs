@@ -25,6 +25,7 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/backend-process", &[PROTOBUF]),
     ("crates/backend-python", &[PROTOBUF]),
     ("crates/worker", &[PROTOBUF]),
+    ("crates/backend-tensorflow", &[PROTOBUF]),
     ("crates/backend-torch", &[PROTOBUF]),
     ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
     ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),

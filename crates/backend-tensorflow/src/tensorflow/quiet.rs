@@ -1,24 +1,23 @@
-//! TensorFlow writes what it does to stderr, past the log, a dozen lines for each model. How much of it is asked of the
-//! environment alone.
+//! TensorFlow writes what it does to stderr, past the log, a dozen lines for each model. How much of it can be asked for in
+//! one way alone: by a variable of the environment.
 
-use std::{env, fs};
+use std::{ffi::CStr, fs};
 
 /// Levels from 0, everything, to 3, nothing but what ends the process.
-const LEVEL: &str = "TF_CPP_MIN_LOG_LEVEL";
+const LEVEL: &CStr = c"TF_CPP_MIN_LOG_LEVEL";
 
 /// Has TensorFlow tell warnings no more, unless the user says what it is to tell: errors of a load or run are ours to
 /// tell. To be called when the program begins: once it has threads, nothing is done.
 pub fn quiet() {
-    if env::var_os(LEVEL).is_none() && has_one_thread() {
-        // SAFETY: no thread reads the environment meanwhile, as the caller is the only one there is.
-        unsafe { env::set_var(LEVEL, "2") };
+    const KEEP: i32 = 0;
+    if has_one_thread() {
+        // SAFETY: both texts are terminated, and no thread reads the environment meanwhile, as the caller is the only
+        // one that could. A value that is there stays.
+        unsafe { libc::setenv(LEVEL.as_ptr(), c"2".as_ptr(), KEEP) };
     }
 }
 
-/// Threads of the allocator aside, which read nothing of the environment.
+/// The allocator may have a thread of its own by then, which reads nothing of the environment.
 fn has_one_thread() -> bool {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
-    let name =
-        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks.flatten().map(name).filter(|name| !name.starts_with("jemalloc")).count() == 1
+    fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() <= 2)
 }

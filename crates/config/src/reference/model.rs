@@ -10,9 +10,10 @@ pub(super) const SECTIONS: &[Section] = &[
             works("name", "the name of the folder", "The name of the model")
                 .with("another name than that of the folder is refused"),
             works("platform", "by `backend` and the model's file", "An older way to name the backend: \
-                   `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti`, `ensemble`"),
+                   `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti`, `tensorflow_savedmodel`, `tensorflow_graphdef`, \
+                   `ensemble`"),
             works("backend", "by `platform` and the model's file", "What runs the model: `onnxruntime`, `pytorch`, \
-                   `python`, or the name of a backend written in Python; for tests also `identity`, `repeat`, `square`. \
+                   `tensorflow`, `python`, or the name of a backend written in Python; for tests also `identity`, `repeat`, `square`. \
                    Empty for an ensemble")
                 .with("any other name is refused when a version is loaded, with the names there are"),
             works("runtime", "that of the backend", "The library or file inside of the backend that runs the model")

@@ -65,7 +65,7 @@ pub(super) const SECTIONS: &[Section] = &[
         message: "ModelOptimizationPolicy.Graph",
         about: "",
         fields: &[works("level", "the runtime's own", "ONNX Runtime: -1 basic optimizations, 1 extended ones, 2 none, any other \
-                         number all")],
+                         number all; TensorFlow: -1 none, 1 and 2 compilation by XLA")],
     },
     Section {
         message: "ModelOptimizationPolicy.Cuda",
