@@ -113,7 +113,9 @@ fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>, 
         let outcome = match measure(model, &candidate, flags, stop, &progress) {
             _ if stop.is_asked() => return Err(TuneError::Interrupted),
             Ok(measured) => Ok(compared(measured, &candidate, reference(&rows), flags)),
-            Err(TuneError::Measure(failure)) if failure.exit == galatea_perf::Exit::Option => {
+            Err(TuneError::Measure(failure))
+                if rows.is_empty() && failure.exit == galatea_perf::Exit::Option =>
+            {
                 return Err(TuneError::Measure(failure));
             }
             Err(error) => Err(error.to_string()),
