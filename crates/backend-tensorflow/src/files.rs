@@ -8,6 +8,8 @@ use std::{
 use galatea_config::{Diagnostic, Place};
 use galatea_types::{Code, Error, Result};
 
+use crate::saved_model::restores_variables;
+
 /// A model on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelFiles {
@@ -53,7 +55,13 @@ impl ModelFiles {
     fn saved_model(version: Version<'_>, folder: PathBuf) -> Result<Self> {
         let variables = folder.join("variables");
         let has_data = |entry: fs::DirEntry| entry.file_name().to_string_lossy().contains(".data-");
-        let is_half = variables.join("variables.index").is_file()
+        let has_index = variables.join("variables.index").is_file();
+        // TensorFlow would load it, and every request would fail. An unreadable file gets its own error.
+        if !has_index && restores_variables(&folder.join(SAVED_MODEL)).unwrap_or(false) {
+            let text = "the model has variables, and the folder with their values is missing";
+            return Err(at(version, &variables, text, "copy the whole folder of the SavedModel"));
+        }
+        let is_half = has_index
             && !fs::read_dir(&variables)
                 .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(has_data)));
         if is_half {

@@ -6,6 +6,7 @@
 
 mod choose;
 mod nodes;
+mod variables;
 
 use std::{
     fs::File,
@@ -16,7 +17,10 @@ use std::{
 use galatea_protobuf_file::{Field, FieldValue, ReadError, Reader, Span};
 use galatea_types::Shape;
 
-pub(crate) use self::nodes::{Nodes, nodes_of_file};
+pub(crate) use self::{
+    nodes::{Nodes, nodes_of_file},
+    variables::restores_variables,
+};
 use crate::{
     signature::{Signature, TensorInfo, ValueKind},
     tensorflow::data_type_of,

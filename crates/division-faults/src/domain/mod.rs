@@ -105,10 +105,7 @@ impl FaultDomain {
         let verdict = if own.load(Ordering::SeqCst) > 0 {
             Verdict::Faulted
         } else if self.faults_of_others() != before {
-            {
-                eprintln!("SUSPECT");
-                Verdict::Suspect
-            }
+            Verdict::Suspect
         } else {
             Verdict::Good
         };

@@ -8,14 +8,17 @@ mod report;
 
 use std::{
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
 
-use galatea_config::Severity;
-use galatea_engine::{EngineOptions, LocalRoot, RepositoryRoot, inspect};
+use galatea_config::{RawModelConfig, Severity};
+use galatea_engine::{
+    EngineOptions, LocalRoot, RepositoryRoot, SingleModelRoot, complete, inspect,
+};
 use galatea_runtimes::Environment;
+use galatea_types::Result;
 
 use self::flags::CheckFlags;
 pub use self::flags::check_outline;
@@ -58,6 +61,14 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     };
     let has_mistakes = inspection.count(Severity::Error) > 0;
     print(&text, if has_mistakes { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
+}
+
+/// The configuration of the model in `folder` with what its file says about it, as `galatea config` prints it.
+pub fn completed_config(folder: &Path, name: &str) -> Result<RawModelConfig> {
+    let flags = CheckFlags::default();
+    let root = SingleModelRoot::of_folder(folder, folder, name.to_owned());
+    let (completed, _) = complete(&flags.options(vec![root]), flags.inspectors(), name)?;
+    Ok(completed)
 }
 
 /// `galatea config`

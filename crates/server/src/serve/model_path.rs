@@ -189,9 +189,10 @@ impl Entries {
                 continue;
             }
             entries.has_config |= name == "config.pbtxt";
-            if path.is_dir() && !(is_saved_model(&path) && !is_number(&path)) {
+            let is_model_folder = is_saved_model(&path) && !is_number(&path);
+            if path.is_dir() && !is_model_folder {
                 entries.folders.push(path);
-            } else if path.is_dir() || backend_of(&path).is_ok() {
+            } else if is_model_folder || backend_of(&path).is_ok() {
                 entries.model_files.push(name.into_owned());
             }
         }

@@ -42,8 +42,18 @@ pub fn backend_of(config: &RawModelConfig, file: &str) -> String {
     }
 }
 
-/// All that can run `file`, ONNX Runtime first: it is what others are compared with.
-pub fn candidates(config: &RawModelConfig, file: &str, allows_bf16: bool) -> Vec<Candidate> {
+/// All that can run `file`, ONNX Runtime first: it is what others are compared with. `completed`: the configuration with
+/// what the configured engine adds to it. The others get that too, or they would ask for other shapes.
+pub fn candidates(
+    config: &RawModelConfig,
+    completed: &RawModelConfig,
+    file: &str,
+    allows_bf16: bool,
+) -> Vec<Candidate> {
+    let other = |name, backend, is_bf16| {
+        let choice = Choice { file, backend, is_bf16 };
+        other(name, config, completed, &choice)
+    };
     let backend = backend_of(config, file);
     let is_bf16 = backend == OPENVINO && computes_in_bf16(config);
     let own = |name, is_bf16| {
@@ -54,17 +64,17 @@ pub fn candidates(config: &RawModelConfig, file: &str, allows_bf16: bool) -> Vec
     if file.ends_with(".onnx") {
         found.push(match backend == ONNX_RUNTIME {
             true => own("ONNX Runtime", false),
-            false => other("ONNX Runtime", config, file, ONNX_RUNTIME, false),
+            false => other("ONNX Runtime", ONNX_RUNTIME, false),
         });
     }
     found.push(match backend == OPENVINO && !is_bf16 {
         true => own("OpenVINO f32", false),
-        false => other("OpenVINO f32", config, file, OPENVINO, false),
+        false => other("OpenVINO f32", OPENVINO, false),
     });
     if is_bf16 {
         found.push(own("OpenVINO bf16", true));
     } else if allows_bf16 {
-        found.push(other("OpenVINO bf16", config, file, OPENVINO, true));
+        found.push(other("OpenVINO bf16", OPENVINO, true));
     }
     found
 }
@@ -77,33 +87,57 @@ fn computes_in_bf16(config: &RawModelConfig) -> bool {
     })
 }
 
+/// What makes an engine run a model.
+struct Choice<'a> {
+    file: &'a str,
+    backend: &'a str,
+    is_bf16: bool,
+}
+
 fn other(
     name: &'static str,
     config: &RawModelConfig,
-    file: &str,
-    backend: &str,
-    is_bf16: bool,
+    completed: &RawModelConfig,
+    choice: &Choice<'_>,
 ) -> Candidate {
-    let mut config = config.clone();
-    if let Some(optimization) = &mut config.optimization {
+    let mut whole = config.clone();
+    if let Some(optimization) = &mut whole.optimization {
         // Of ONNX Runtime alone.
         optimization.execution_accelerators = None;
         optimization.graph = None;
     }
-    PRECISIONS.iter().for_each(|key| drop(config.parameters.remove(*key)));
-    choose(&mut config, file, backend, is_bf16);
+    PRECISIONS.iter().for_each(|key| drop(whole.parameters.remove(*key)));
     let mut lines = RawModelConfig::default();
-    choose(&mut lines, file, backend, is_bf16);
-    Candidate { name, config, lines: to_text(&lines), is_bf16 }
+    for written in [&mut whole, &mut lines] {
+        choose(written, choice);
+        complete(written, config, completed);
+    }
+    Candidate { name, config: whole, lines: to_text(&lines), is_bf16: choice.is_bf16 }
 }
 
-fn choose(config: &mut RawModelConfig, file: &str, backend: &str, is_bf16: bool) {
+fn choose(config: &mut RawModelConfig, choice: &Choice<'_>) {
     config.platform.clear();
-    backend.clone_into(&mut config.backend);
-    file.clone_into(&mut config.default_model_filename);
-    if is_bf16 {
+    choice.backend.clone_into(&mut config.backend);
+    choice.file.clone_into(&mut config.default_model_filename);
+    if choice.is_bf16 {
         let value = config.parameters.entry("HINT_BF16".to_owned()).or_default();
         "YES".clone_into(&mut value.string_value);
+    }
+}
+
+/// What `config` leaves out.
+fn complete(written: &mut RawModelConfig, config: &RawModelConfig, completed: &RawModelConfig) {
+    if config.max_batch_size == 0 {
+        written.max_batch_size = completed.max_batch_size;
+    }
+    if config.input.is_empty() {
+        written.input.clone_from(&completed.input);
+    }
+    if config.output.is_empty() {
+        written.output.clone_from(&completed.output);
+    }
+    if config.scheduling_choice.is_none() {
+        written.scheduling_choice.clone_from(&completed.scheduling_choice);
     }
 }
 
@@ -115,7 +149,7 @@ mod tests {
 
     fn found(text: &str, file: &str, allows_bf16: bool) -> Vec<(&'static str, String)> {
         let config = parse_text(text).expect("a configuration");
-        let found = candidates(&config, file, allows_bf16);
+        let found = candidates(&config, &config, file, allows_bf16);
         found.into_iter().map(|c| (c.name, c.lines)).collect()
     }
 
@@ -161,11 +195,31 @@ mod tests {
         let text = "platform: 'onnxruntime_onnx' optimization { graph { level: 1 } execution_accelerators {
             cpu_execution_accelerator { name: 'openvino' } } } instance_group { count: 3 }";
         let config = parse_text(text).expect("a configuration");
-        let openvino = &candidates(&config, "model.onnx", false)[1].config;
+        let openvino = &candidates(&config, &config, "model.onnx", false)[1].config;
         let text = to_text(openvino);
         assert!(
             !text.contains("platform") && !text.contains("accelerator") && !text.contains("graph")
         );
         assert_eq!(openvino.instance_group, config.instance_group);
+    }
+
+    #[test]
+    fn what_the_configured_engine_adds_goes_to_the_others() {
+        let config = parse_text("instance_group { count: 2 }").expect("a configuration");
+        let completed = "max_batch_size: 4 dynamic_batching {} input { name: 'x' data_type: TYPE_FP32 dims: 3 } \
+                         output { name: 'y' data_type: TYPE_FP32 dims: 3 } instance_group { count: 9 }";
+        let completed = parse_text(completed).expect("a configuration");
+        let found = candidates(&config, &completed, "model.onnx", false);
+        assert_eq!((&found[0].config, found[0].lines.as_str()), (&config, ""));
+        let (openvino, lines) = (&found[1].config, &found[1].lines);
+        assert_eq!((openvino.max_batch_size, openvino.instance_group[0].count), (4, 2));
+        assert!(
+            lines.contains("max_batch_size: 4") && lines.contains("dynamic_batching"),
+            "{lines}"
+        );
+        let own = parse_text("max_batch_size: 2 input { name: 'x' data_type: TYPE_FP32 dims: 3 }");
+        let found = candidates(&own.expect("a configuration"), &completed, "model.onnx", false);
+        assert_eq!(found[1].config.max_batch_size, 2);
+        assert!(!found[1].lines.contains("input") && found[1].lines.contains("output"));
     }
 }

@@ -107,7 +107,8 @@ fn tune(flags: &TuneFlags) -> Result<ExitCode, TuneError> {
 /// Every engine, one after the other. Where the first refuses the requests they are wrong for all.
 fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>, TuneError> {
     let mut rows: Vec<Row> = Vec::new();
-    for candidate in candidates(&model.config, &model.file, flags.allows_bf16) {
+    let completed = model.completed();
+    for candidate in candidates(&model.config, &completed, &model.file, flags.allows_bf16) {
         let name = candidate.name;
         let progress = |what: &str| eprintln!("{name}: {what}");
         let outcome = match measure(model, &candidate, flags, stop, &progress) {

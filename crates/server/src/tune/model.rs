@@ -13,6 +13,7 @@ use super::{
     TuneError,
     candidate::{self, ONNX_RUNTIME, OPENVINO},
 };
+use crate::check::completed_config;
 
 const CONFIG: &str = "config.pbtxt";
 
@@ -47,6 +48,12 @@ impl TunedModel {
         let name = name.to_owned();
         let file = file_of(&folder, &config)?;
         Ok(Self { name, folder, text, config, file })
+    }
+
+    /// The configuration with what the model's file says; as it is written where the file cannot be understood without its
+    /// library, or not at all, which loading it will tell.
+    pub fn completed(&self) -> RawModelConfig {
+        completed_config(&self.folder, &self.name).unwrap_or_else(|_| self.config.clone())
     }
 
     /// A repository with nothing but this model, so configured. All other files are links.
@@ -199,7 +206,8 @@ mod tests {
         let (_place, opened) =
             model(Some("max_batch_size: 4 # most\n"), &["1/model.onnx", "labels.txt"]);
         let opened = opened.expect("a model");
-        let openvino = candidates(&opened.config, &opened.file, false).pop().expect("two");
+        let openvino =
+            candidates(&opened.config, &opened.config, &opened.file, false).pop().expect("two");
         let repository = opened.repository(&openvino.config).expect("made");
         let text = fs::read_to_string(repository.path().join("m/config.pbtxt")).expect("written");
         assert_eq!(parse_text(&text).expect("a configuration"), openvino.config);
@@ -212,7 +220,8 @@ mod tests {
         let old = "# ours\nplatform: \"onnxruntime_onnx\"\nmax_batch_size: 4 # most\n";
         let (_place, opened) = model(Some(old), &["1/model.onnx"]);
         let opened = opened.expect("a model");
-        let openvino = candidates(&opened.config, &opened.file, false).pop().expect("two");
+        let openvino =
+            candidates(&opened.config, &opened.config, &opened.file, false).pop().expect("two");
         assert!(!opened.has_backup());
         let path = opened.write(&openvino.config, &openvino.lines).expect("written");
         let text = fs::read_to_string(path).expect("written");
@@ -225,7 +234,7 @@ mod tests {
     fn what_stands_on_one_line_is_written_anew() {
         let old = "platform: \"onnxruntime_onnx\" max_batch_size: 4\n";
         let config = parse_text(old).expect("valid");
-        let openvino = candidates(&config, "model.onnx", true).pop().expect("three");
+        let openvino = candidates(&config, &config, "model.onnx", true).pop().expect("three");
         let text = edited(old, &openvino.config, &openvino.lines);
         assert_eq!(parse_text(&text).expect("valid"), openvino.config);
         assert_eq!(openvino.config.max_batch_size, 4);
