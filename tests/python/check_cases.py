@@ -174,7 +174,7 @@ CONFIG = [
          "write `dims: [ 3 ]`: where max_batch_size is above 0, the batch dimension is not part of dims"),
     Case("batch_forgotten", config(ONNX + IO), "batch_forgotten/config.pbtxt:2:42", "the model expects 2 dimensions", "write `dims: [ -1, 3 ]`, as in the model; or `max_batch_size: 1`"),
     Case("backend_onnx", config('backend: "onnx"\n' + IO), "backend_onnx/config.pbtxt:1:10", "backend 'onnx'", 'did you mean `backend: "onnxruntime"`?'),
-    Case("backend_tensorrt", config('backend: "tensorrt"\n' + IO), "backend_tensorrt/config.pbtxt:1:10", "tensorrt", "export the model to ONNX"),
+    Case("backend_tensorrt", config('backend: "tensorrt"\n' + IO), "backend_tensorrt/config.pbtxt:1:10", "tensorrt", "Serve the ONNX model that it was built from"),
     Case("no_dims", config(ONNX + 'input [ { name: "x" data_type: TYPE_FP32 } ]\n'), "no_dims/config.pbtxt:2:9", "", ""),
     Case("zero_dim", config(ONNX + IO.replace("[ 3 ]", "[ 0 ]", 1)), "zero_dim/config.pbtxt:2:50", "", ""),
     Case("negative_batch", config("max_batch_size: -1\n" + ONNX), "negative_batch/config.pbtxt:1:17", "", ""),
