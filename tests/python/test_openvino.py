@@ -64,7 +64,7 @@ def check(got, wanted, tolerance=1e-6):
 
 
 ANSWERED = ["mlp", "mlp_joined", "picture", "picture_one", "square", "dynamic", "number", "fixed", "padded", "reshaped"]
-FILES = ["mlp_onnx", "mlp_saved_model", "mlp_frozen"]
+FILES = ["mlp_onnx", "mlp_saved_model", "mlp_frozen", "paddle"]
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])

@@ -187,3 +187,10 @@ def test_a_model_without_its_weights(tmp_path):
     shutil.copytree(pitch, target, ignore=shutil.ignore_patterns("variables*"))
     with servers.galatea(tmp_path, "--exit-on-error=false") as running:
         assert "variables" in reason(running, "pitch")
+
+
+def test_a_keras_file_says_how_to_export_it(tmp_path):
+    keras = servers.PEERS / "unpacked/engine-models/deepcut/weight/cnn_without_ne_ab.h5"
+    shutil.copy(keras, write_model(tmp_path, "deepcut", SAVED, "model.h5"))
+    with servers.galatea(tmp_path, "--exit-on-error=false") as running:
+        assert "model.export('model.savedmodel')" in reason(running, "deepcut")
