@@ -29,7 +29,7 @@ import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
 import told  # noqa: E402
-import tensorflow_models  # noqa: E402
+import tensorflow_served  # noqa: E402
 import torch_models  # noqa: E402
 
 SECTIONS = {
@@ -47,7 +47,7 @@ SECTIONS = {
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "openvino": openvino_served.served,
-    "tensorflow": tensorflow_models.served,
+    "tensorflow": tensorflow_served.served,
     "engines": engines.compared,
     "isolation": isolation.compared,
     "told": told.compared,
