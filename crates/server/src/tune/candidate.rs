@@ -1,11 +1,14 @@
 //! The configurations that are measured: the model's own, and the same with another engine in it.
 
-use galatea_config::{RawModelConfig, backend_for_platform, to_text};
+use galatea_config::{RawModelConfig, backend_for_platform, parse_text, to_text};
 
 /// The backends whose models are compared.
 pub const ONNX_RUNTIME: &str = "onnxruntime";
 /// The other one.
 pub const OPENVINO: &str = "openvino";
+
+/// Instances of an ONNX model on the CPU where its configuration does not say how many, as in Triton.
+const USUAL_INSTANCES: &str = "instance_group { count: 2 kind: KIND_CPU }";
 
 /// Parameters that choose what OpenVINO computes in.
 const PRECISIONS: [&str; 3] = ["HINT_BF16", "ENFORCE_BF16", "INFERENCE_PRECISION_HINT"];
@@ -51,8 +54,14 @@ pub fn candidates(
     allows_bf16: bool,
 ) -> Vec<Candidate> {
     let other = |name, backend, is_bf16| {
-        let choice = Choice { file, backend, is_bf16 };
+        let choice = Choice { file, backend, is_bf16, instances: "" };
         other(name, config, completed, &choice)
+    };
+    // Where it is not said, ONNX Runtime has two instances, and OpenVINO one, which is faster alone.
+    let has_more = backend_of(config, file) == ONNX_RUNTIME && config.instance_group.is_empty();
+    let with_more = |name, is_bf16| {
+        let choice = Choice { file, backend: OPENVINO, is_bf16, instances: USUAL_INSTANCES };
+        has_more.then(|| self::other(name, config, completed, &choice))
     };
     let backend = backend_of(config, file);
     let is_bf16 = backend == OPENVINO && computes_in_bf16(config);
@@ -71,10 +80,12 @@ pub fn candidates(
         true => own("OpenVINO f32", false),
         false => other("OpenVINO f32", OPENVINO, false),
     });
+    found.extend(with_more("OpenVINO f32, 2 instances", false));
     if is_bf16 {
         found.push(own("OpenVINO bf16", true));
     } else if allows_bf16 {
         found.push(other("OpenVINO bf16", OPENVINO, true));
+        found.extend(with_more("OpenVINO bf16, 2 instances", true));
     }
     found
 }
@@ -92,6 +103,8 @@ struct Choice<'a> {
     file: &'a str,
     backend: &'a str,
     is_bf16: bool,
+    /// The field of a configuration; empty: as it is.
+    instances: &'static str,
 }
 
 fn other(
@@ -119,6 +132,11 @@ fn choose(config: &mut RawModelConfig, choice: &Choice<'_>) {
     config.platform.clear();
     choice.backend.clone_into(&mut config.backend);
     choice.file.clone_into(&mut config.default_model_filename);
+    if let Ok(instances) = parse_text(choice.instances)
+        && !instances.instance_group.is_empty()
+    {
+        config.instance_group = instances.instance_group;
+    }
     if choice.is_bf16 {
         let value = config.parameters.entry("HINT_BF16".to_owned()).or_default();
         "YES".clone_into(&mut value.string_value);
@@ -143,8 +161,6 @@ fn complete(written: &mut RawModelConfig, config: &RawModelConfig, completed: &R
 
 #[cfg(test)]
 mod tests {
-    use galatea_config::parse_text;
-
     use super::*;
 
     fn found(text: &str, file: &str, allows_bf16: bool) -> Vec<(&'static str, String)> {
@@ -163,11 +179,16 @@ mod tests {
             let found = found(text, "model.onnx", false);
             let found: Vec<_> = found.into_iter().map(|(name, l)| (name, sorted(&l))).collect();
             let expected = [("ONNX Runtime", own.clone()), ("OpenVINO f32", openvino.clone())];
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(found[..2], expected, "{text}");
+            assert_eq!(found.len(), 3);
+            assert_eq!(found[2].0, "OpenVINO f32, 2 instances");
+            assert!(found[2].1.contains("count: 2"), "{}", found[2].1);
         }
         let with_bf16 = found("", "model.onnx", true);
-        assert_eq!(with_bf16.len(), 3);
-        assert!(with_bf16[2].1.contains("HINT_BF16") && with_bf16[2].1.contains("YES"));
+        assert_eq!(with_bf16.len(), 5);
+        assert!(with_bf16[3].1.contains("HINT_BF16") && with_bf16[3].1.contains("YES"));
+        let one = found("instance_group { count: 1 }", "model.onnx", true);
+        assert_eq!(one.len(), 3, "as many as are configured");
     }
 
     fn sorted(lines: &str) -> String {
