@@ -254,7 +254,8 @@ def test_the_runtime_stands_in_for_triton_s():
     assert only["securityContext"]["runAsUser"] == 1000 and only["securityContext"]["readOnlyRootFilesystem"]
     # Triton's have the priority 1.
     formats = {one["name"]: one for one in runtime["supportedModelFormats"]}
-    assert set(formats) == {"triton", "onnx", "pytorch"} and formats["triton"]["priority"] > 1 and "autoSelect" not in formats["pytorch"]
+    assert set(formats) == {"triton", "onnx", "pytorch", "tensorflow", "openvino"} and formats["triton"]["priority"] > 1
+    assert not any("autoSelect" in formats[by_name] for by_name in ("pytorch", "tensorflow", "openvino"))
     service = next(one for one in KSERVE if one["kind"] == "InferenceService")["spec"]["predictor"]
     assert service["model"]["runtime"] == "kserve-galatea"
     delay, limit = (int(re.search(rf"{flag}=(\d+)", " ".join(only["args"]))[1]) for flag in ("drain-delay-secs", "exit-timeout-secs"))

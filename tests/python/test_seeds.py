@@ -29,9 +29,16 @@ def has_pytorch():
     return bool(re.search(r"^pytorch .*: /", listed, re.MULTILINE))
 
 
+def tensorflow():
+    """The library that is installed: the script runs with another home, and may download nothing."""
+    path = subprocess.run([servers.galatea_binary(), "runtime", "path", "tensorflow"], text=True, capture_output=True)
+    return {"GALATEA_TENSORFLOW_LIB": path.stdout.strip()} if path.returncode == 0 else {}
+
+
 def play(script):
     env = {
         **os.environ,
+        **tensorflow(),
         "GALATEA": str(servers.galatea_binary()),
         "GALATEA_HOME": str(HOME),
         **processes.offline(processes.PIPELINE_WHEELS),
