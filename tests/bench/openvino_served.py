@@ -24,9 +24,9 @@ import sys, threading, time
 import numpy as np
 import openvino as ov
 
-path, streams, callers, seconds, inputs = sys.argv[1], *map(float, sys.argv[2:5]), sys.argv[5]
+path, streams, callers, seconds, inputs, threads = sys.argv[1], *map(float, sys.argv[2:5]), sys.argv[5], int(sys.argv[6])
 core = ov.Core()
-core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": str(int(streams))})
+core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": str(int(streams)), "INFERENCE_NUM_THREADS": threads})
 compiled = core.compile_model(core.read_model(path), "CPU")
 arrays = dict(np.load(inputs))
 counts, stop = [0] * int(callers), threading.Event()
@@ -50,17 +50,28 @@ print(runs / took, cpu / max(runs, 1) * 1e6)
 """
 
 
-def write_minilm(root, instances):
-    folder = root / f"minilm_{instances}" / "1"
+# Instances, and threads for all of them; 0: all cores. With all cores busy the load tool takes its time from the model, which
+# a model that is called directly does not suffer: the row with one thread leaves it a core.
+LAYOUTS = ((1, 0), (1, 1), (2, 0))
+
+
+def name_of(instances, threads=0):
+    return f"minilm_{instances}" + (f"_{threads}" if threads else "")
+
+
+def write_minilm(root, instances, threads=0):
+    folder = root / name_of(instances, threads) / "1"
     folder.mkdir(parents=True)
     (folder / "model.onnx").symlink_to(MINILM)
     config = 'backend: "openvino" default_model_filename: "model.onnx" max_batch_size: 8\n'
+    if threads:
+        config += f'parameters {{ key: "INFERENCE_NUM_THREADS" value {{ string_value: "{threads}" }} }}\n'
     (folder.parent / "config.pbtxt").write_text(f"{config}instance_group {{ count: {instances} kind: KIND_CPU }}")
     return folder / "model.onnx"
 
 
-def direct(path, streams, inputs, seconds):
-    command = [ENGINES, "-c", DIRECT, path, streams, streams, seconds, inputs]
+def direct(path, streams, inputs, seconds, threads):
+    command = [ENGINES, "-c", DIRECT, path, streams, streams, seconds, inputs, threads]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     rate, cpu = map(float, done.stdout.split())
     return {"infer/s": rate, "p50 us": None, "p99 us": None, "CPU us/req": cpu}
@@ -73,20 +84,20 @@ def served(args):
         root, inputs = Path(folder) / "models", Path(folder) / "inputs.npz"
         np.savez(inputs, **models.arrays("minilm_int8"))
         file = models.input_file(folder, "minilm_int8")
-        for instances in (1, 2):
-            path = write_minilm(root, instances)
+        for layout in LAYOUTS:
+            path = write_minilm(root, *layout)
         with servers.galatea(root) as server:
-            for instances in (1, 2):
-                name = f"minilm_{instances}"
+            for instances, threads in LAYOUTS:
+                name = name_of(instances, threads)
                 cases = {
                     "galatea": lambda: measure.perf(server, name, "grpc", 2 * instances, args.seconds, "--input-data", file),
-                    "direct": lambda: direct(path, instances, inputs, args.seconds * 3),
+                    "direct": lambda: direct(path, instances, inputs, args.seconds * 3, threads),
                 }
                 runs = {case: [] for case in cases}
                 for _ in range(args.rounds):
                     for case, measured in cases.items():
                         runs[case].append(measured())
-                rows += rows_of(f"MiniLM int8, {instances} streams", runs)
+                rows += rows_of(f"MiniLM int8, streams {instances}, threads {threads or 'all'}", runs)
                 raw.append({"what": name, "runs": runs})
         memory = {count: memory_of(Path(folder) / f"memory{count}", count) for count in (1, 4)}
         loads = loads_of(root, Path(folder) / "compiled")
