@@ -239,5 +239,6 @@ fn dims<R: Read + Seek>(
 pub fn read_saved_model(bytes: &[u8]) -> bool {
     let length = bytes.len() as u64;
     let nodes = nodes::read_nodes(std::io::Cursor::new(bytes), length).is_ok();
+    let _ = variables::read_variables(std::io::Cursor::new(bytes), length);
     SavedModel::read(std::io::Cursor::new(bytes), length).is_ok() || nodes
 }

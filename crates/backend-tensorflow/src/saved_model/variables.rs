@@ -15,8 +15,12 @@ const VARIABLES: [&str; 3] = ["VarHandleOp", "VariableV2", "Variable"];
 pub(crate) fn restores_variables(path: &Path) -> Result<bool, ReadError> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
+    read_variables(file, length)
+}
+
+pub(super) fn read_variables(input: impl Read + Seek, length: u64) -> Result<bool, ReadError> {
     let mut is_any = false;
-    Reader::new(file).fields(Span { end: length }, |reader, field| {
+    Reader::new(input).fields(Span { end: length }, |reader, field| {
         if let Field { number: 2, value: FieldValue::Bytes(span) } = field {
             let (mut has_saver, mut has_variable) = (false, false);
             reader.fields(span, |reader, field| {
