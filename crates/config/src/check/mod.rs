@@ -138,6 +138,12 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
     if let Scheduling::Sequence(sequences) = &mut scheduling {
         sequences.states = states(raw)?;
     }
+    let (mut model_inputs, mut model_outputs) = (inputs.clone(), outputs.clone());
+    if let Scheduling::Sequence(sequences) = &scheduling {
+        model_inputs.extend(sequences.added_inputs());
+        let is_new = |state: &TensorSpec| outputs.iter().all(|output| output.name != state.name);
+        model_outputs.extend(sequences.state_outputs().filter(is_new));
+    }
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -146,6 +152,8 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         max_batch_size,
         inputs,
         outputs,
+        model_inputs,
+        model_outputs,
         batch_inputs,
         batch_outputs,
         optimization: optimization::read(raw),

@@ -47,6 +47,8 @@ pub struct ModelConfig {
     pub(crate) max_batch_size: u32,
     pub(crate) inputs: Vec<TensorSpec>,
     pub(crate) outputs: Vec<TensorSpec>,
+    pub(crate) model_inputs: Vec<TensorSpec>,
+    pub(crate) model_outputs: Vec<TensorSpec>,
     pub(crate) batch_inputs: Vec<BatchInput>,
     pub(crate) batch_outputs: Vec<BatchOutput>,
     pub(crate) optimization: Optimization,
@@ -95,6 +97,17 @@ impl ModelConfig {
     /// The outputs in the order of the configuration.
     pub fn outputs(&self) -> &[TensorSpec] {
         &self.outputs
+    }
+
+    /// The inputs that an execution of the model takes from its requests: [`ModelConfig::inputs`], and behind them those
+    /// that a sequence batcher adds to each request, controls and states.
+    pub fn model_inputs(&self) -> &[TensorSpec] {
+        &self.model_inputs
+    }
+
+    /// The outputs of the model: [`ModelConfig::outputs`], and behind them those that are only states of a sequence.
+    pub fn model_outputs(&self) -> &[TensorSpec] {
+        &self.model_outputs
     }
 
     /// Inputs that the server makes from the shapes of a ragged batch.

@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use galatea_types::{DataType, Shape};
 
+use super::TensorSpec;
+
 /// The sequence batcher of a model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -18,6 +20,49 @@ pub struct SequenceBatching {
     pub states: Vec<SequenceState>,
     /// The model may ask for its request to be scheduled again.
     pub is_iterative: bool,
+}
+
+impl SequenceBatching {
+    /// The inputs that the scheduler adds to each request: controls, then states. The model declares them, clients send
+    /// none of them.
+    pub(crate) fn added_inputs(&self) -> impl Iterator<Item = TensorSpec> {
+        let controls = self.controls.iter().map(|control| {
+            TensorSpec::plain(control.input.clone(), control.kind.data_type(), Shape::from([1]))
+        });
+        controls.chain(self.states.iter().map(|state| state.spec(&state.input)))
+    }
+
+    /// The outputs of the model that become states.
+    pub(crate) fn state_outputs(&self) -> impl Iterator<Item = TensorSpec> {
+        self.states.iter().map(|state| state.spec(&state.output))
+    }
+}
+
+impl SequenceState {
+    fn spec(&self, name: &Arc<str>) -> TensorSpec {
+        TensorSpec::plain(name.clone(), self.data_type, self.dims.clone())
+    }
+}
+
+impl ControlKind {
+    /// The type of the control's tensor.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Self::Start(values) | Self::Ready(values) | Self::End(values) => values.data_type(),
+            Self::CorrelationId(data_type) => *data_type,
+        }
+    }
+}
+
+impl FalseTrue {
+    /// The type of both elements.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Self::Int32(_) => DataType::Int32,
+            Self::Fp32(_) => DataType::Fp32,
+            Self::Bool(_) => DataType::Bool,
+        }
+    }
 }
 
 /// Which requests of sequences share a batch.

@@ -26,6 +26,22 @@ pub struct TensorSpec {
     pub label_filename: Option<String>,
 }
 
+impl TensorSpec {
+    /// A tensor of which nothing but name, type and shape is known.
+    pub(crate) fn plain(name: Arc<str>, data_type: DataType, dims: Shape) -> Self {
+        Self {
+            name,
+            data_type,
+            dims,
+            reshape: None,
+            format: Format::None,
+            is_optional: false,
+            allows_ragged_batch: false,
+            label_filename: None,
+        }
+    }
+}
+
 /// The names of tensors, for a message: `'A', 'B'`. Of very many the first.
 pub fn names_of(tensors: &[TensorSpec]) -> String {
     const MOST: usize = 12;

@@ -176,3 +176,26 @@ fn the_source_of_an_error_names_the_tensor() {
     assert_eq!(found.field.to_string(), "input[1].dims[0]");
     assert_eq!(error.message(), found.text, "no place and no advice before the text is known");
 }
+
+#[test]
+fn the_model_has_inputs_and_outputs_that_clients_do_not_see() {
+    let config = with(
+        "sequence_batching {
+           control_input { name: 'START' control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }
+           control_input { name: 'ID' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+           state { input_name: 'S_IN' output_name: 'S_OUT' data_type: TYPE_INT32 dims: [ -1 ] }
+           state { input_name: 'LAST' output_name: 'OUT' data_type: TYPE_FP32 dims: 4 } }",
+    );
+    let inputs = config.model_inputs().iter().map(|t| (&*t.name, t.data_type, t.dims.to_vec()));
+    let expected = [
+        ("IN", DataType::Fp32, vec![4]),
+        ("START", DataType::Fp32, vec![1]),
+        ("ID", DataType::Uint64, vec![1]),
+        ("S_IN", DataType::Int32, vec![-1]),
+        ("LAST", DataType::Fp32, vec![4]),
+    ];
+    assert!(inputs.eq(expected), "{:?}", config.model_inputs());
+    let outputs: Vec<_> = config.model_outputs().iter().map(|t| &*t.name).collect();
+    assert_eq!(outputs, ["OUT", "S_OUT"]);
+    assert_eq!((config.inputs().len(), config.outputs().len()), (1, 1));
+}
