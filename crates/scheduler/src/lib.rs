@@ -19,8 +19,10 @@
 #![warn(missing_docs)]
 
 mod accounting;
+mod cached;
 mod completion;
 mod ensemble;
+mod in_flight;
 mod instance;
 mod load;
 mod parking;
@@ -32,6 +34,7 @@ mod request_queue;
 mod scheduler;
 mod sync;
 
+pub use cached::{CachedScheduler, CachedSpec};
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use scheduler::Scheduler;

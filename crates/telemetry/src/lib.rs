@@ -24,7 +24,7 @@ pub use distributions::{
     RecentDurations, Summary,
 };
 pub use line_limit::{LineLimit, tell_suppressed};
-pub use records::{BatchRecord, RequestRecord};
+pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
 pub use statistics::{
     Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
     StatisticsSnapshot,
