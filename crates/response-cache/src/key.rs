@@ -1,5 +1,7 @@
 //! What tells that two requests are equal.
 
+use std::io::{self, Read};
+
 use galatea_types::{CorrelationId, InferRequest, ParameterValue, Tensor};
 use ring::digest::{Context, SHA256};
 
@@ -20,6 +22,24 @@ impl Scope {
             context.update(part);
         }
         Self(bytes_of(context))
+    }
+
+    /// Of all that can be read.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn of_stream(mut stream: impl Read) -> io::Result<Self> {
+        let mut context = Context::new(&SHA256);
+        let mut part = vec![0; 1 << 16];
+        loop {
+            let length = match stream.read(&mut part) {
+                Ok(0) => return Ok(Self(bytes_of(context))),
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            context.update(part.get(..length).unwrap_or_default());
+        }
     }
 
     /// As one of the parts of another.

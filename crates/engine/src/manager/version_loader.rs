@@ -12,6 +12,7 @@ use galatea_types::Result;
 
 use super::{
     backends::Backends,
+    cached_models::CachedModels,
     instance_changes::{InstanceChange, instance_specs},
     plan::LoadPlan,
 };
@@ -32,6 +33,8 @@ pub(super) struct VersionLoader {
     pub unloader: Unloader,
     /// What is recorded of each version.
     pub distributions: ModelDistributions,
+    /// Whose responses are kept, and where.
+    pub cached: CachedModels,
     /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
     pub hold_until_queued: usize,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
@@ -60,7 +63,10 @@ impl VersionLoader {
             server: self.server.clone(),
         })?;
         let model = plan.hidden.clone().wrap(Arc::from(model));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, &[])?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
@@ -72,12 +78,13 @@ impl VersionLoader {
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
             instances: Some(scheduler.clone()),
-            scheduler,
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             model: Some(model),
             statistics,
             labels,
@@ -122,15 +129,20 @@ impl VersionLoader {
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, models)?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
+        let scheduler = Arc::new(scheduler);
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
-            scheduler: Arc::new(scheduler),
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             instances: None,
             model: None,
             statistics,

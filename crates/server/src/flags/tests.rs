@@ -281,8 +281,6 @@ fn is_missing(notice: &Notice) -> bool {
 #[test]
 fn what_only_speed_or_observation_depends_on_is_a_warning() {
     for asking in [
-        "--cache-config=local,size=1",
-        "--response-cache-byte-size=1",
         "--rate-limit=execution_count",
         "--host-policy=cpu,numa-node=0",
         "--trace-level=MIN",

@@ -1,0 +1,21 @@
+//! The response cache that the options ask for.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use galatea_response_cache::{LocalCache, ResponseCache};
+
+use crate::options::{CacheSettings, ServeOptions};
+
+/// Gives the engine its cache, where there is to be one.
+pub fn open(options: &mut ServeOptions) -> Result<()> {
+    let Some(settings) = &options.response_cache else { return Ok(()) };
+    let cache: Arc<dyn ResponseCache> = match settings {
+        CacheSettings::Local(bytes) => {
+            log::info!("Response Cache is created with size {bytes}");
+            Arc::new(LocalCache::new(*bytes))
+        }
+    };
+    options.engine.response_cache = Some(cache);
+    Ok(())
+}
