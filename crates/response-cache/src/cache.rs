@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use galatea_telemetry::metrics::CacheMetrics;
+use galatea_telemetry::metrics::{CacheMetrics, Figures};
 
 use crate::{CacheKey, Entry};
 
@@ -39,6 +39,9 @@ pub trait ResponseCache: Send + Sync + fmt::Debug {
 
     /// What is counted of it; `None` where it is not in the memory of this server.
     fn metrics(&self) -> Option<CacheMetrics>;
+
+    /// What the metrics page shows of it beside that.
+    fn add_figures(&self, _: &mut Figures) {}
 }
 
 /// The outcome of a look-up.
@@ -59,6 +62,8 @@ pub enum Insertion {
     Done,
     /// Another answer lies there, and stays.
     AlreadyThere,
+    /// It is not stored because the cache cannot take it now, which the cache itself has logged.
+    Lost,
     /// It is not stored.
     Refused(Refusal),
 }

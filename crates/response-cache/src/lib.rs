@@ -12,10 +12,14 @@ mod cache;
 mod entry;
 mod key;
 mod local;
+mod redis;
+mod wire;
 
 pub use self::{
     cache::{Insertion, LookUp, Refusal, ResponseCache, Then},
     entry::Entry,
     key::{CacheKey, Scope},
     local::LocalCache,
+    redis::{OpenError, RedisCache, RedisSettings, SettingsError, TlsSettings},
+    wire::{DecodeError, decode, encode},
 };

@@ -1,5 +1,6 @@
 //! Which response cache there is to be. What is refused, and in which words, is what Triton and its caches refuse.
 
+use galatea_response_cache::RedisSettings;
 use galatea_runtimes::Environment;
 
 use super::Note;
@@ -13,6 +14,8 @@ use crate::{
 pub enum CacheSettings {
     /// In the memory of this server, so many bytes at most.
     Local(usize),
+    /// In a Redis server.
+    Redis(Box<RedisSettings>),
 }
 
 /// Triton's cache cannot be made with fewer either.
@@ -22,7 +25,7 @@ impl CacheSettings {
     /// `None`: there is none.
     pub fn of(
         flags: &CacheFlags,
-        _environment: &Environment,
+        environment: &Environment,
         notes: &mut Vec<Note>,
     ) -> Result<Option<Self>, FlagError> {
         if let Some(size) = flags.local_size {
@@ -39,6 +42,11 @@ impl CacheSettings {
             "local" => {
                 note_others(settings, &["size"], name, notes);
                 local(last(settings, "size").unwrap_or_default()).map(Some)
+            }
+            "redis" => {
+                note_others(settings, &RedisSettings::KEYS, name, notes);
+                let settings = RedisSettings::parse(settings, |name| environment.text(name));
+                settings.map(|redis| Some(Self::Redis(Box::new(redis)))).map_err(invalid)
             }
             other => Err(invalid(format!(
                 "unable to find 'libtritoncache_{other}.so' for cache. Searched: {}; caches of other libraries cannot be \
@@ -140,6 +148,14 @@ mod tests {
             (
                 &["foo,size=1"],
                 "Invalid argument - unable to find 'libtritoncache_foo.so' for cache. Searched: /caches",
+            ),
+            (
+                &["redis,port=1"],
+                "Invalid argument - Failed to initialize RedisCache, didn't specify address. Must at a minimum specify",
+            ),
+            (
+                &["redis,host=a", "redis,port=1", "redis,db=x"],
+                "Invalid argument - Failed to initialize RedisCache: 'x' is no value of 'db'",
             ),
             (
                 &["local,siz=1"],

@@ -84,6 +84,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
     }
+    if let Some(cache) = options.engine.response_cache.clone() {
+        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
+    }
     if let Some(policy) = &policy {
         engine.add_figures(authentication::figures(policy));
     }

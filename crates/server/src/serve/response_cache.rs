@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
-use galatea_response_cache::{LocalCache, ResponseCache};
+use anyhow::{Result, anyhow};
+use galatea_response_cache::{LocalCache, RedisCache, ResponseCache};
 
 use crate::options::{CacheSettings, ServeOptions};
 
@@ -14,6 +14,12 @@ pub fn open(options: &mut ServeOptions) -> Result<()> {
         CacheSettings::Local(bytes) => {
             log::info!("Response Cache is created with size {bytes}");
             Arc::new(LocalCache::new(*bytes))
+        }
+        CacheSettings::Redis(settings) => {
+            let cache = RedisCache::open((**settings).clone())
+                .map_err(|error| anyhow!("creating server: Internal - {error}"))?;
+            log::info!("Response Cache is in Redis at {}:{}", settings.host, settings.port);
+            Arc::new(cache)
         }
     };
     options.engine.response_cache = Some(cache);

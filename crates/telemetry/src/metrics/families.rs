@@ -338,6 +338,14 @@ pub const AUTH_FAILURES: Family = Family::counter(
 .labels(&["reason"])
 .shown("with `--auth-policy`");
 
+/// Of a cache that is not in the memory of this server.
+pub const RESPONSE_CACHE_ERRORS: Family = Family::counter(
+    "galatea_response_cache_errors_total",
+    "Look-ups and insertions that the response cache's server could not do, or not in time",
+)
+.labels(&["operation"])
+.shown("with `--cache-config=redis,...`");
+
 const WITH_ENVIRONMENTS: &str = "once a Python model has asked for an environment";
 /// Of the cache.
 pub const ENVIRONMENTS: Family = Family::gauge(
@@ -383,6 +391,7 @@ pub(super) const FIGURES: &[Family] = &[
     CONTROL_WAITING,
     LOG_LINES_LOST,
     AUTH_FAILURES,
+    RESPONSE_CACHE_ERRORS,
     ENVIRONMENTS,
     ENVIRONMENT_BYTES,
     ENVIRONMENT_BUILDS,
