@@ -176,14 +176,21 @@ impl ModelConfig {
                 return Err(error.into());
             }
             config.is_decoupled = models.iter().any(|m| m.is_decoupled);
-            response_cache::check_ensemble(self, config.is_decoupled).map_err(|error| {
-                let found = uncacheable(error);
-                Error::invalid_arg(found.text.as_str()).with_source(found)
-            })?;
             let policy = config.raw.model_transaction_policy.get_or_insert_default();
             policy.decoupled = config.is_decoupled;
         }
         Ok(config)
+    }
+
+    /// Whether the responses of this ensemble, as it is with the models of its steps, can be cached if they are to be.
+    ///
+    /// # Errors
+    /// `InvalidArg` with Triton's text.
+    pub fn check_cacheable(&self) -> galatea_types::Result<()> {
+        response_cache::check_ensemble(self, self.is_decoupled).map_err(|error| {
+            let found = uncacheable(error);
+            Error::invalid_arg(found.text.as_str()).with_source(found)
+        })
     }
 
     /// How this ensemble does not fit the models of its steps, at most one mistake per step. `models`: in the order of the

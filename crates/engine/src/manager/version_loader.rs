@@ -126,6 +126,7 @@ impl VersionLoader {
         generation: Generation,
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
+        config.check_cacheable()?;
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
