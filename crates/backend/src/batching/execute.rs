@@ -1,10 +1,11 @@
 //! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
 
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Error, Result, Shape};
+use galatea_types::{Error, Result};
 
 use super::{
     join::{Joined, join, tensors_of},
+    model_output::ModelOutput,
     split::{SplitOutput, respond},
 };
 use crate::Batch;
@@ -42,15 +43,6 @@ pub trait GroupRunner {
 
     /// The wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
-}
-
-/// An output as the model gave it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelOutput {
-    /// Batch dimension included.
-    pub shape: Shape,
-    /// The elements, in the form of [`Tensor::data`](galatea_types::Tensor::data).
-    pub data: Buffer,
 }
 
 /// Runs every request of the batch and answers it: all together where the model batches, else one by one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor, byte_strings};
 
-use super::{execute::ModelOutput, reshape::to_client};
+use super::{model_output::ModelOutput, reshape::to_client};
 use crate::Batch;
 
 /// One output of a group of requests, split along the first dimension.
