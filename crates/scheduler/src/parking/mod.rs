@@ -9,12 +9,14 @@
 
 #[cfg(test)]
 mod tests;
+mod timekeeper;
 
 use std::{
     ops::{Deref, DerefMut},
     time::{Duration, Instant},
 };
 
+use self::timekeeper::Timekeeper;
 use crate::{
     queue::GrowingBatch,
     sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_timeout_while},
@@ -29,6 +31,8 @@ pub(crate) struct Parking<S> {
     leader: Condvar,
     /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
     observers: Condvar,
+    /// Where the thread sleeps that looks when a time has come.
+    timekeeper: Condvar,
 }
 
 struct State<S> {
@@ -40,6 +44,7 @@ struct State<S> {
     leader: Option<Leader>,
     /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
     observing: usize,
+    timekeeper: Timekeeper,
 }
 
 struct Leader {
@@ -55,12 +60,14 @@ pub(crate) struct Locked<'a, S> {
 
 impl<S> Parking<S> {
     pub fn new(value: S) -> Self {
-        let state = State { value, sleeping: 0, woken: 0, leader: None, observing: 0 };
+        let timekeeper = Timekeeper::default();
+        let state = State { value, sleeping: 0, woken: 0, leader: None, observing: 0, timekeeper };
         Self {
             state: Mutex::new(state),
             sleepers: Condvar::new(),
             leader: Condvar::new(),
             observers: Condvar::new(),
+            timekeeper: Condvar::new(),
         }
     }
 
@@ -193,6 +200,7 @@ impl<'a, S> Locked<'a, S> {
         parking.sleepers.notify_all();
         parking.leader.notify_all();
         parking.observers.notify_all();
+        parking.timekeeper.notify_all();
     }
 
     /// Makes the threads that sleep check whether they are needed.
