@@ -13,7 +13,7 @@ pub(super) const SECTIONS: &[Section] = &[
                    a free instance takes what is there"),
             works("preserve_ordering", "false", "Responses leave in the order of the requests")
                 .with("refused together with more than one priority level, or with the action `DELAY`"),
-            works("priority_levels", "0: one queue", "Levels of priority, 1 is served first; 1,024 at most"),
+            works("priority_levels", "0: one queue", "Levels of priority, as many as you like: 1 is served first"),
             works("default_priority_level", "0", "The level of requests that name none. Required where there are levels"),
             works("default_queue_policy", "requests wait without limit", "The policy of every level without one of its own"),
             works("priority_queue_policy", "", "Policies by level"),

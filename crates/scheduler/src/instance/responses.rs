@@ -72,12 +72,17 @@ impl Responses {
     pub fn answer_dropped(&self, dropped: Vec<(QueuedRequest, DropReason)>) {
         for (request, reason) in dropped {
             match reason {
-                DropReason::Expired => {
-                    self.accounting.refused(RefusalReason::QueueTimeout);
-                    self.fail(request, FailureReason::Rejected, RequestFailure::Expired.into());
-                }
+                DropReason::Expired => self.answer_expired([request]),
                 DropReason::Abandoned => self.answer_abandoned([request]),
             }
+        }
+    }
+
+    /// Answers requests that have waited too long.
+    pub fn answer_expired(&self, requests: impl IntoIterator<Item = QueuedRequest>) {
+        for request in requests {
+            self.accounting.refused(RefusalReason::QueueTimeout);
+            self.fail(request, FailureReason::Rejected, RequestFailure::Expired.into());
         }
     }
 
@@ -106,9 +111,15 @@ impl Responses {
         RequestFailure::Unanswered { model: self.model_name.to_string() }.into()
     }
 
+    /// Answers a request that was not executed, at once: whatever comes before it, in whichever order.
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
-        let PendingRequest { request, mut context, responder, .. } = self.take(request);
+        self.accounting.dequeued();
+        let QueuedRequest { pending, arrival } = request;
+        let PendingRequest { request, mut context, responder, .. } = pending;
         self.accounting.failed(&request.id, &mut context, reason, &error);
         responder.finish(Err(error));
+        if let Some(order) = &self.order {
+            order.clone().pass_over(arrival);
+        }
     }
 }

@@ -12,12 +12,14 @@
 
 #[cfg(test)]
 mod tests;
+mod timekeeper;
 
 use std::{
     ops::{Deref, DerefMut},
     time::{Duration, Instant},
 };
 
+use self::timekeeper::Timekeeper;
 use crate::{
     queue::GrowingBatch,
     sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_timeout_while},
@@ -30,6 +32,8 @@ pub(crate) struct Parking<S> {
     places: Vec<Places>,
     /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
     observers: Condvar,
+    /// Where the thread sleeps that looks when a time has come.
+    timekeeper: Condvar,
 }
 
 /// Where the threads of a lane wait.
@@ -46,6 +50,7 @@ struct State<S> {
     lanes: Vec<Lane>,
     /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
     observing: usize,
+    timekeeper: Timekeeper,
 }
 
 /// The threads of a lane that wait.
@@ -81,10 +86,12 @@ impl<S> Parking<S> {
     pub fn with_lanes(value: S, lanes: usize) -> Self {
         let lanes = lanes.max(1);
         let waiting = (0..lanes).map(|_| Lane::default()).collect();
+        let timekeeper = Timekeeper::default();
         Self {
-            state: Mutex::new(State { value, lanes: waiting, observing: 0 }),
+            state: Mutex::new(State { value, lanes: waiting, observing: 0, timekeeper }),
             places: (0..lanes).map(|_| Places::default()).collect(),
             observers: Condvar::new(),
+            timekeeper: Condvar::new(),
         }
     }
 
@@ -236,6 +243,7 @@ impl<'a, S> Locked<'a, S> {
             place.leader.notify_all();
         }
         parking.observers.notify_all();
+        parking.timekeeper.notify_all();
     }
 
     /// Makes the threads that sleep, in any lane, check whether they are needed.

@@ -60,6 +60,11 @@ impl<T: Queued> Backlog<T> {
         self.rules.has_delay() || self.requests.has_timeouts()
     }
 
+    /// Whether requests may fail because they have waited too long.
+    pub fn rejects_late(&self) -> bool {
+        self.requests.rejects_late()
+    }
+
     /// Whether several requests may be served together.
     pub fn joins_requests(&self) -> bool {
         self.rules.joins_requests()
@@ -118,6 +123,12 @@ impl<T: Queued> Backlog<T> {
     /// Removes all requests that nobody waits for: each must be answered.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         self.requests.take_abandoned()
+    }
+
+    /// Removes all requests that fail because they have waited too long: each must be answered. Also returns when the next
+    /// one may have.
+    pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        self.requests.take_expired(now)
     }
 
     /// Removes the requests that the last decision found expired or abandoned: each must be answered.

@@ -189,7 +189,7 @@ fn gather<T: Queued>(
         }
         first.get_or_insert(cursor);
         pending.add(items, entry.value.queued_at(), entry.expires_at);
-        if rules.preferred.contains(&pending.items) {
+        if rules.preferred.binary_search(&pending.items).is_ok() {
             pending.marked = Some(pending.requests);
         }
         cursor.advance();

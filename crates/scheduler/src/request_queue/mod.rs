@@ -8,6 +8,7 @@
 //! Where each request is executed alone, a busy instance may be handed the next ones ahead. Such a request still waits
 //! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
+mod expiry;
 mod handed_over;
 #[cfg(test)]
 mod tests;
@@ -132,11 +133,13 @@ impl<T: Queued> RequestQueue<T> {
             return Err((request, Refusal::NoWorkingInstance(outage)));
         }
         let fits = !state.has_leader() || state.backlog.fits_next_batch(&request);
+        let was_held = state.is_held();
         let expires_at = match state.backlog.push(request) {
             Ok(expires_at) => expires_at,
             Err(request) => return Err((request, Refusal::Full)),
         };
         if !state.is_held() {
+            state.expect_expiry(expires_at, was_held);
             state.wake_for_new(self.joins_requests, |state, batch| {
                 batch.is_ended_by(state.backlog.item_count(), expires_at, fits)
             });
@@ -299,6 +302,9 @@ impl<T: Queued> RequestQueue<T> {
     /// Refuses requests from now on. Those that are queued are executed as ever.
     pub fn close(&self) {
         let mut state = self.parking.lock();
+        if state.is_held() {
+            state.look_by(Instant::now());
+        }
         state.is_closed = true;
         state.wake_all();
     }
@@ -354,6 +360,9 @@ impl<T: Queued> RequestQueue<T> {
         state.live_threads -= 1;
         state.health.gone(index);
         state.notify_observers();
+        if state.live_threads == 0 {
+            state.wake_timekeeper();
+        }
     }
 
     /// See [`InstanceHealth::begin`].

@@ -285,3 +285,62 @@ fn every_request_is_executed_once_while_instances_come_and_go() {
     shuttle::check_pct(pipelined, ITERATIONS, 3);
     shuttle::check_random(joined, ITERATIONS);
 }
+
+/// A request whose time is over is executed, or found by an instance, or by who waits for that: once.
+#[test]
+fn expired_requests_are_taken_once_and_their_thread_ends() {
+    const REQUESTS: u64 = 3;
+    let run = |instances: usize| {
+        let config = model_config(
+            "name: 'm' backend: 'm' max_batch_size: 2 dynamic_batching {
+               default_queue_policy { default_timeout_microseconds: 1 } }",
+        );
+        let queue = Arc::new(RequestQueue::new(&config, instances, 0));
+        let spawn = |f: OnQueue| {
+            let queue = queue.clone();
+            thread::spawn(move || f(&queue))
+        };
+        let timekeeper = spawn(Box::new(|queue| {
+            let mut seen = Vec::new();
+            while let Some(expired) = queue.next_expired() {
+                seen.extend(expired.iter().map(|request| request.arrival));
+                queue.finish(expired.len());
+            }
+            seen
+        }));
+        let serve = |index| -> OnQueue {
+            Box::new(move |queue| {
+                let (mut seen, mut done) = (Vec::new(), 0);
+                loop {
+                    let requests = match queue.pull(index, done, || ()) {
+                        Work::Batch(requests) => requests,
+                        Work::Dropped(dropped) => dropped.into_iter().map(|(r, _)| r).collect(),
+                        Work::Restart(error) => panic!("{error}"),
+                        Work::End | Work::Retire => break,
+                    };
+                    done = requests.len();
+                    seen.extend(requests.iter().map(|request| request.arrival));
+                }
+                queue.thread_ended(index);
+                seen
+            })
+        };
+        let mut threads: Vec<_> = (0..instances).map(|index| spawn(serve(index))).collect();
+        threads.push(timekeeper);
+        push(&queue, REQUESTS);
+        if instances > 0 {
+            queue.close();
+        } else {
+            // Nobody else would take them.
+            assert!(queue.wait_until_idle(never()));
+            queue.close();
+        }
+        let seen = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
+        let mut seen: Vec<u64> = seen.collect();
+        seen.sort_unstable();
+        assert_eq!((seen, queue.in_flight()), ((0..REQUESTS).collect(), 0));
+    };
+    shuttle::check_random(move || run(1), ITERATIONS);
+    shuttle::check_pct(move || run(2), ITERATIONS, 3);
+    shuttle::check_random(move || run(0), ITERATIONS);
+}
