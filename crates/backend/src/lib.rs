@@ -11,6 +11,7 @@
 mod alarm;
 mod batch;
 pub mod batching;
+pub mod declared;
 mod inspector;
 mod output_buffer;
 mod path_rules;

@@ -30,6 +30,7 @@ mod queued_request;
 mod request_failure;
 mod request_queue;
 mod scheduler;
+mod sequence;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};

@@ -5,33 +5,37 @@ use std::sync::Arc;
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor, byte_strings};
 
-use super::reshape::to_client;
+use super::{model_output::ModelOutput, reshape::to_client};
 use crate::Batch;
 
 /// One output of a group of requests, split along the first dimension.
 pub(super) struct SplitOutput {
     name: Arc<str>,
     data_type: DataType,
+    /// A state that clients do not see is none.
+    is_for_clients: bool,
     slices: Vec<(Shape, Buffer)>,
 }
 
 impl SplitOutput {
-    /// Splits `data`, the elements of an output of `shape` as the model gave it, along the first dimension
-    /// among requests of `sizes` items each; without batching there is one request, and it gets all.
+    /// Splits an output as the model gave it along the first dimension among requests of `sizes` items each; without
+    /// batching there is one request, and it gets all.
     pub fn new(
         config: &ModelConfig,
         spec: &TensorSpec,
-        shape: &Shape,
-        data: Buffer,
+        output: ModelOutput,
         sizes: &[u32],
     ) -> Result<Self> {
+        let ModelOutput { shape, data } = output;
         let slices = if config.has_batching() {
-            split(spec, shape, data, sizes)
-                .ok_or_else(|| wrong_batch(config, spec, shape, sizes))?
+            split(spec, &shape, data, sizes)
+                .ok_or_else(|| wrong_batch(config, spec, &shape, sizes))?
         } else {
-            vec![(to_client(spec, shape), data)]
+            vec![(to_client(spec, &shape), data)]
         };
-        Ok(Self { name: spec.name.clone(), data_type: spec.data_type, slices })
+        let (name, data_type) = (spec.name.clone(), spec.data_type);
+        let is_for_clients = config.output(&name).is_some();
+        Ok(Self { name, data_type, is_for_clients, slices })
     }
 
     /// What the request at `position` of the group gets.
@@ -49,7 +53,7 @@ pub(super) fn respond(batch: &mut Batch, group: &[usize], outputs: &[SplitOutput
         let Some(request) = batch.request(index) else { continue };
         let tensors: Result<Vec<Tensor>> = outputs
             .iter()
-            .filter(|output| request.wants_output(&output.name))
+            .filter(|output| output.is_for_clients && request.wants_output(&output.name))
             .map(|output| output.tensor(position))
             .collect();
         batch.respond(index, tensors);

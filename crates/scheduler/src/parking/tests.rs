@@ -98,7 +98,8 @@ fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
         let taken: u64 = takers.into_iter().map(|taker| taker.join().expect("no panic")).sum();
         assert_eq!(taken, 6);
         let state = parking.state.lock().expect("no panic");
-        assert_eq!((state.sleeping, state.woken, state.observing), (0, 0, 0));
+        let lane = &state.lanes[0];
+        assert_eq!((lane.sleeping, lane.woken, state.observing), (0, 0, 0));
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
@@ -155,4 +156,47 @@ fn nobody_sleeps_while_there_is_work_for_another_thread() {
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+#[test]
+fn each_lane_is_woken_for_its_own_work() {
+    /// Things for each of two threads.
+    #[derive(Default)]
+    struct Two {
+        left: [u64; 2],
+        is_closed: bool,
+    }
+    let run = || {
+        let parking = Arc::new(Parking::with_lanes(Two::default(), 2));
+        let threads: Vec<_> = (0..2)
+            .map(|lane| {
+                let parking = parking.clone();
+                thread::spawn(move || {
+                    let (mut two, mut taken) = (parking.lock_lane(lane), 0);
+                    loop {
+                        taken += std::mem::take(&mut two.left[lane]);
+                        if two.is_closed {
+                            return taken;
+                        }
+                        two = two.sleep(|two| two.is_closed);
+                    }
+                })
+            })
+            .collect();
+        for lane in [0, 1, 1, 0, 1] {
+            let mut two = parking.lock();
+            two.left[lane] += 1;
+            two.in_lane(lane).wake_for_new(true, |_, _| true);
+        }
+        // Each thread must come for its own, or this never ends.
+        while parking.lock().left != [0, 0] {
+            thread::yield_now();
+        }
+        let mut two = parking.lock();
+        two.is_closed = true;
+        two.wake_all();
+        let taken: Vec<u64> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+        assert_eq!(taken, [2, 3]);
+    };
+    shuttle::check_random(run, ITERATIONS);
 }

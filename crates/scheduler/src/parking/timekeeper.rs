@@ -45,7 +45,7 @@ impl<S> Locked<'_, S> {
             self.state.timekeeper.is_asleep = true;
             let is_waiting =
                 |state: &mut State<S>| state.timekeeper.next == next && !is_needed(&state.value);
-            let Self { parking, state } = self;
+            let Self { parking, state, lane } = self;
             let limit = next.map(|next| next.saturating_duration_since(Instant::now()));
             let (state, is_time) = match limit {
                 None => (parking.timekeeper.wait_while_unpoisoned(state, is_waiting), false),
@@ -57,7 +57,7 @@ impl<S> Locked<'_, S> {
                     is_waiting,
                 ),
             };
-            self = Self { parking, state };
+            self = Self { parking, state, lane };
             self.state.timekeeper.is_asleep = false;
             if is_time || is_needed(&self) {
                 return self;

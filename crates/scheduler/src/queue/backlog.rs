@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 
 use super::{
     batching::{BatchRules, Decision, next_batch},
@@ -31,6 +31,18 @@ impl<T: Queued> Backlog<T> {
             Scheduling::Dynamic(dynamic) => PriorityQueue::from_config(dynamic, turn_items),
             _ => PriorityQueue::plain(),
         };
+        Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
+    }
+
+    /// Of one instance whose sequences are batched by age.
+    pub fn of_sequences(
+        config: &ModelConfig,
+        batching: &SequenceBatching,
+        hold_until_queued: usize,
+    ) -> Self {
+        let rules = BatchRules::of_sequences(config, batching);
+        let join_rules = JoinRules::from_config(config);
+        let requests = PriorityQueue::plain();
         Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
     }
 
