@@ -148,6 +148,11 @@ impl QueueScheduler {
         self.context.load.load(now, self.accounting.pending(), capacity)
     }
 
+    /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
+    pub fn learned_batch_delay(&self) -> Option<Duration> {
+        self.sets.iter().filter_map(|set| set.queue.learned_delay()).max()
+    }
+
     /// The instances there are.
     pub fn instances(&self) -> Vec<InstanceSpec> {
         self.sets.iter().flat_map(InstanceSet::specs).collect()

@@ -155,6 +155,7 @@ impl<T: Queued> RequestQueue<T> {
     pub fn pull(&self, index: usize, done: usize, rest: impl Fn()) -> Work<T> {
         let mut state = self.parking.lock();
         state.finish(done);
+        state.note_end(index);
         loop {
             if let Some(work) = state.called_off(index) {
                 let left = state.backlog.len();
@@ -187,7 +188,7 @@ impl<T: Queued> RequestQueue<T> {
             // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
             // would sleep, and the requests stay in the backlog.
             match decision {
-                Decision::Take(count) => return Work::Batch(take(state, count)),
+                Decision::Take(count) => return Work::Batch(take(state, index, count)),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
                 Decision::Empty if state.is_closed => {
                     state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
@@ -359,6 +360,7 @@ impl<T: Queued> RequestQueue<T> {
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
+        state.note_end(index);
         state.notify_observers();
         if state.live_threads == 0 {
             state.wake_timekeeper();
@@ -407,6 +409,11 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.lock().health.has_working_instance()
     }
 
+    /// How long batches waited lately for more requests, where that is learned.
+    pub fn learned_delay(&self) -> Option<Duration> {
+        self.parking.lock().backlog.learned_delay()
+    }
+
     /// How many instances there are, and how many of them work.
     pub fn instance_counts(&self) -> (usize, usize) {
         let state = self.parking.lock();
@@ -419,15 +426,19 @@ impl<T: Queued> RequestQueue<T> {
         !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
     }
 
-    fn decide(&self, state: &mut State<T>) -> Decision {
+    fn decide(&self, state: &mut Locked<'_, State<T>>) -> Decision {
         let now = if self.needs_clock { Instant::now() } else { self.epoch };
-        state.backlog.decide(now, state.is_closed)
+        let (idle, is_closed) = (state.idle_threads(), state.is_closed);
+        state.backlog.decide_beside(idle, now, is_closed)
     }
 }
 
-/// Takes what was decided, and unlocks.
-fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize) -> Vec<T> {
+/// Takes what was decided for instance `index`, and unlocks.
+fn take<T: Queued>(mut state: Locked<'_, State<T>>, index: usize, count: usize) -> Vec<T> {
     let requests = state.take(count);
+    if state.backlog.learns_delay() {
+        state.backlog.begins(index, &requests, Instant::now());
+    }
     let left = state.backlog.len();
     state.wake_for_rest(left);
     requests
@@ -474,6 +485,13 @@ impl<T: Queued> State<T> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
             false => self.health.defect(index).cloned().map(Work::Restart),
+        }
+    }
+
+    /// The instance executes nothing from now on.
+    fn note_end(&mut self, index: usize) {
+        if self.backlog.learns_delay() {
+            self.backlog.ended(index, Instant::now());
         }
     }
 
