@@ -85,6 +85,7 @@ fn start(
         statistics,
         hold_until_queued: 0,
         starts_one_by_one: false,
+        warm_up: Vec::new(),
     })
     .expect("it starts")
 }

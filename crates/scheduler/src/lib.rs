@@ -33,5 +33,6 @@ mod scheduler;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
+pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use scheduler::Scheduler;

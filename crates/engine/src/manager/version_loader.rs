@@ -21,6 +21,7 @@ use crate::{
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -50,6 +51,7 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
         let model = self.backends.open(config.backend())?.load(LoadContext {
             config: config.clone(),
             version,
@@ -69,6 +71,7 @@ impl VersionLoader {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),

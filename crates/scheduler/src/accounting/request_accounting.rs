@@ -31,6 +31,11 @@ impl RequestAccounting {
         Self { statistics, failure_log: None }
     }
 
+    /// The same figures, for requests whose failures are logged elsewhere.
+    pub fn unlogged(&self) -> Self {
+        Self { statistics: self.statistics.clone(), failure_log: None }
+    }
+
     /// A request is about to be queued.
     pub fn queued(&self) {
         self.statistics.pending_up();

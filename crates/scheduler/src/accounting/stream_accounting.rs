@@ -13,7 +13,8 @@ use crate::{instance::OpenStream, request_queue::RequestQueue};
 /// The execution counts once for all its requests, as soon as `execute` returns or the first of them ends: a client
 /// that has its last response finds it counted.
 pub(crate) struct StreamAccounting {
-    queue: Arc<RequestQueue>,
+    /// Where its requests came from; `None`: they warm the instance up.
+    queue: Option<Arc<RequestQueue>>,
     accounting: Arc<RequestAccounting>,
     items: u64,
     once: CountOnce,
@@ -24,7 +25,7 @@ pub(crate) struct StreamAccounting {
 impl StreamAccounting {
     /// `items`: of all requests of the execution.
     pub fn new(
-        queue: Arc<RequestQueue>,
+        queue: Option<Arc<RequestQueue>>,
         accounting: Arc<RequestAccounting>,
         items: u64,
         open: OpenStream,
@@ -47,6 +48,8 @@ impl RequestObserver for StreamAccounting {
     }
 
     fn left(&self) {
-        self.queue.finish(1);
+        if let Some(queue) = &self.queue {
+            queue.finish(1);
+        }
     }
 }

@@ -8,6 +8,7 @@ mod responses;
 mod restart_backoff;
 mod slot;
 mod thread;
+mod warm_up;
 
 pub(crate) use error::InstanceError;
 pub(crate) use health::InstanceHealth;
@@ -15,3 +16,4 @@ pub(crate) use open_streams::{OpenStream, OpenStreams};
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::{ModelContext, run};
+pub use warm_up::WarmupSample;

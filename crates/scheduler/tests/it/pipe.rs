@@ -200,6 +200,7 @@ impl Rig {
             statistics: statistics.clone(),
             hold_until_queued: 0,
             starts_one_by_one: false,
+            warm_up: Vec::new(),
         });
         Self { scheduler: scheduler.expect("it starts"), statistics, log, stage }
     }
