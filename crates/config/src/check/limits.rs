@@ -61,11 +61,23 @@ fn check_warmup(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
         let within = FieldPath::from("model_warmup").index(index);
         if count > MAX_WARMUP_COUNT {
             let fix = "few executions warm a model up";
-            return refuse_at(within.field("count"), raw, WARMUP_COUNT, (count, MAX_WARMUP_COUNT), fix);
+            return refuse_at(
+                within.field("count"),
+                raw,
+                WARMUP_COUNT,
+                (count, MAX_WARMUP_COUNT),
+                fix,
+            );
         }
         if batch > MAX_WARMUP_BATCH {
             let fix = "use a smaller batch";
-            return refuse_at(within.field("batch_size"), raw, WARMUP_BATCH, (batch, MAX_WARMUP_BATCH), fix);
+            return refuse_at(
+                within.field("batch_size"),
+                raw,
+                WARMUP_BATCH,
+                (batch, MAX_WARMUP_BATCH),
+                fix,
+            );
         }
     }
     Ok(())

@@ -9,9 +9,9 @@ use std::{
 use fastrand::Rng;
 use galatea_backend::relative_inside;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
-use galatea_types::{AlignedBlock, Buffer, DataType, Result};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
 
-use super::error::WarmupError;
+use super::error;
 use crate::{model_file::ModelFileError, repository::open_regular};
 
 /// What the samples of one model may hold together, and what the batch of one may be joined to.
@@ -48,7 +48,7 @@ impl<'a> Content<'a> {
     /// The elements of an input, of one item.
     pub fn of(&mut self, name: &str, input: &WarmupInput, warmup: &Warmup) -> Result<Buffer> {
         if input.dims.is_variable() {
-            return Err(WarmupError::variable_dimension(warmup, name).into());
+            return Err(error::variable_dimension(warmup, name));
         }
         let wanted = Wanted { warmup, name, input };
         let size = self.size(wanted)?;
@@ -56,8 +56,9 @@ impl<'a> Content<'a> {
             (WarmupData::Zeros, _) | (WarmupData::Random, DataType::Bytes) => {
                 zeros(&mut self.zeros, size).map_err(|_| self.too_large(wanted))?
             }
-            (WarmupData::Random, data_type) => random(&mut self.random, size, data_type)
-                .map_err(|_| self.too_large(wanted))?,
+            (WarmupData::Random, data_type) => {
+                random(&mut self.random, size, data_type).map_err(|_| self.too_large(wanted))?
+            }
             (WarmupData::File(file), DataType::Bytes) => self.strings(wanted, file)?,
             (WarmupData::File(file), _) => self.elements(wanted, file, size)?,
         };
@@ -66,7 +67,7 @@ impl<'a> Content<'a> {
     }
 
     /// How many bytes the elements take. Strings are empty, but for those of a file.
-    fn size(&self, wanted: Wanted<'_>) -> Result<usize, WarmupError> {
+    fn size(&self, wanted: Wanted<'_>) -> Result<usize> {
         let WarmupInput { data_type, dims, .. } = wanted.input;
         let element = data_type.byte_size().unwrap_or(size_of::<u32>());
         let size = dims.element_count().and_then(|count| count.checked_mul(element));
@@ -79,8 +80,8 @@ impl<'a> Content<'a> {
         self.left.min(of_batch)
     }
 
-    fn too_large(&self, Wanted { warmup, name, input }: Wanted<'_>) -> WarmupError {
-        WarmupError::too_large(warmup, self.model, name, &input.dims)
+    fn too_large(&self, Wanted { warmup, name, input }: Wanted<'_>) -> Error {
+        error::too_large(warmup, self.model, name, &input.dims)
     }
 
     /// All of the file.
@@ -90,7 +91,7 @@ impl<'a> Content<'a> {
             Ok(length) if length <= limit => read_bytes(&mut from, length).map(Some),
             _ => Ok(None),
         };
-        Ok(self.read(file, read)?.ok_or_else(|| self.too_large(wanted))?)
+        self.read(file, read)?.ok_or_else(|| self.too_large(wanted))
     }
 
     /// The first bytes of the file.
@@ -100,8 +101,8 @@ impl<'a> Content<'a> {
             false => read_bytes(&mut from, size).map(Ok),
         };
         let Wanted { warmup, name, .. } = wanted;
-        let too_short = |got| WarmupError::short_file(warmup, name, file, (size, got));
-        Ok(self.read(file, read)?.map_err(too_short)?)
+        let too_short = |got| error::short_file(warmup, name, file, (size, got));
+        self.read(file, read)?.map_err(too_short)
     }
 
     /// Reads a regular file of the model's folder, whose length `read` is told.

@@ -1,19 +1,11 @@
 //! What can be wrong with a warm-up sample. Texts are Triton's where it has one.
 
 use galatea_config::{Diagnostic, FieldPath, Warmup};
-use galatea_types::{Code, Error, Shape};
+use galatea_types::{Error, Shape};
 
 use super::content::MAX_BYTES;
 
-/// What is wrong, in words and by the field that it is about.
-#[derive(Debug, thiserror::Error)]
-#[error("{problem}")]
-pub(super) struct WarmupError {
-    problem: Problem,
-    field: FieldPath,
-    sample: String,
-}
-
+/// What is wrong.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     #[error(
@@ -36,45 +28,44 @@ enum Problem {
     TooLarge { sample: String, model: String, input: String, shape: Shape },
 }
 
-impl WarmupError {
-    pub fn batch_size(warmup: &Warmup, model: &str, max: u32) -> Self {
-        let (sample, size, model) = (warmup.name.clone(), warmup.batch_size, model.to_owned());
-        let problem = Problem::BatchSize { sample, size, model, max };
-        Self::new(problem, warmup, field_of(warmup).field("batch_size"))
-    }
-
-    pub fn variable_dimension(warmup: &Warmup, input: &str) -> Self {
-        let problem = Problem::VariableDimension { input: input.to_owned() };
-        Self::new(problem, warmup, field_of_input(warmup, input).field("dims"))
-    }
-
-    pub fn short_file(
-        warmup: &Warmup,
-        input: &str,
-        file: &str,
-        (expected, got): (usize, u64),
-    ) -> Self {
-        let problem = Problem::ShortFile { expected, file: file.to_owned(), got };
-        Self::new(problem, warmup, field_of_input(warmup, input).field("input_data_file"))
-    }
-
-    pub fn too_large(warmup: &Warmup, model: &str, input: &str, shape: &Shape) -> Self {
-        let (sample, model) = (warmup.name.clone(), model.to_owned());
-        let problem =
-            Problem::TooLarge { sample, model, input: input.to_owned(), shape: shape.clone() };
-        Self::new(problem, warmup, field_of_input(warmup, input).field("dims"))
-    }
-
-    fn new(problem: Problem, warmup: &Warmup, field: FieldPath) -> Self {
-        Self { problem, field, sample: warmup.name.clone() }
-    }
+pub(super) fn batch_size(warmup: &Warmup, model: &str, max: u32) -> Error {
+    let (sample, size, model) = (warmup.name.clone(), warmup.batch_size, model.to_owned());
+    let problem = Problem::BatchSize { sample, size, model, max };
+    about(Error::invalid_arg(problem.to_string()), warmup, field_of(warmup).field("batch_size"))
 }
 
-impl From<WarmupError> for Error {
-    fn from(error: WarmupError) -> Self {
-        let found = Diagnostic::error(error.to_string()).about(error.field);
-        found.with_advice(advice(&error.sample)).into_unplaced_error(Code::InvalidArg)
-    }
+pub(super) fn variable_dimension(warmup: &Warmup, input: &str) -> Error {
+    let problem = Problem::VariableDimension { input: input.to_owned() };
+    about(
+        Error::invalid_arg(problem.to_string()),
+        warmup,
+        field_of_input(warmup, input).field("dims"),
+    )
+}
+
+pub(super) fn short_file(
+    warmup: &Warmup,
+    input: &str,
+    file: &str,
+    (expected, got): (usize, u64),
+) -> Error {
+    let problem = Problem::ShortFile { expected, file: file.to_owned(), got };
+    about(
+        Error::invalid_arg(problem.to_string()),
+        warmup,
+        field_of_input(warmup, input).field("input_data_file"),
+    )
+}
+
+pub(super) fn too_large(warmup: &Warmup, model: &str, input: &str, shape: &Shape) -> Error {
+    let (sample, model) = (warmup.name.clone(), model.to_owned());
+    let problem =
+        Problem::TooLarge { sample, model, input: input.to_owned(), shape: shape.clone() };
+    about(
+        Error::invalid_arg(problem.to_string()),
+        warmup,
+        field_of_input(warmup, input).field("dims"),
+    )
 }
 
 /// The same error, of this field of a sample.

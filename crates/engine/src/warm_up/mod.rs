@@ -8,14 +8,11 @@ mod tests;
 
 use std::{path::Path, sync::Arc};
 
-use galatea_config::{ModelConfig, TensorSpec, Warmup, WarmupInput};
+use galatea_config::{ModelConfig, Warmup, WarmupInput};
 use galatea_scheduler::WarmupSample;
-use galatea_types::{InferRequest, PreparedRequest, Result, Tensor};
+use galatea_types::{Buffer, InferRequest, PreparedRequest, Result, Tensor};
 
-use self::{
-    content::Content,
-    error::{WarmupError, field_of},
-};
+use self::{content::Content, error::field_of};
 use crate::prepare;
 
 /// What the instances of a model are warmed up with.
@@ -46,22 +43,24 @@ fn sample(
         if config.input(name).is_some() {
             request.inputs.push(tensor);
         } else {
-            check_added(&tensor, spec, config).map_err(|e| error::about(e, warmup, field()))?;
+            // Clients do not send it.
+            prepare::check_tensor(&tensor, spec, config)
+                .map_err(|e| error::about(e, warmup, field()))?;
             added.push(tensor);
         }
     }
-    let request = prepare::prepare(request, config)
-        .map_err(|e| error::about(e, warmup, field_of(warmup)))?;
+    let request =
+        prepare::prepare(request, config).map_err(|e| error::about(e, warmup, field_of(warmup)))?;
     let request = with_added(request, added, config);
     let (name, batch_size, count) = (warmup.name.clone(), warmup.batch_size, warmup.count);
     Ok(WarmupSample { name, request, batch_size, count })
 }
 
 /// Backends refuse such a batch in Triton, once for each of its requests.
-fn check_batch(warmup: &Warmup, config: &ModelConfig) -> Result<(), WarmupError> {
+fn check_batch(warmup: &Warmup, config: &ModelConfig) -> Result<()> {
     let (size, max) = (warmup.batch_size, config.max_batch_size());
     match config.has_batching() && size > max {
-        true => Err(WarmupError::batch_size(warmup, config.name(), max)),
+        true => Err(error::batch_size(warmup, config.name(), max)),
         false => Ok(()),
     }
 }
@@ -74,22 +73,12 @@ fn warn_of_unknown(input: &str, warmup: &Warmup, config: &ModelConfig) {
     );
 }
 
-fn tensor(
-    name: &Arc<str>,
-    input: &WarmupInput,
-    data: galatea_types::Buffer,
-    config: &ModelConfig,
-) -> Tensor {
+fn tensor(name: &Arc<str>, input: &WarmupInput, data: Buffer, config: &ModelConfig) -> Tensor {
     let shape = match config.has_batching() {
         true => input.dims.with_leading(1),
         false => input.dims.clone(),
     };
     Tensor::new(name.clone(), input.data_type, shape, data)
-}
-
-/// An input that clients do not send.
-fn check_added(tensor: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<()> {
-    prepare::check_tensor(tensor, spec, config)
 }
 
 /// The request with the inputs that a sequence batcher adds: those of the sample, and for others what they are in the first

@@ -172,7 +172,8 @@ impl InstanceThread<'_> {
         }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open.open(begun));
+            let streams =
+                StreamAccounting::new(Some(queue.clone()), accounting, items, open.open(begun));
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams

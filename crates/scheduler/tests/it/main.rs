@@ -19,3 +19,4 @@ mod probe;
 mod streams;
 mod stress;
 mod traces;
+mod warm_up;

@@ -245,7 +245,7 @@ impl Setup {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
             starts_one_by_one: self.starts_one_by_one,
-            warm_up: self.warm_up,
+            warm_up: Vec::new(),
         })?;
         Ok(Rig {
             scheduler,
