@@ -230,6 +230,7 @@ impl Batch {
             responder: Some(responder),
             observer: self.observer.clone(),
             responses: 0,
+            reported: 0,
             failure: None,
         };
         Some(TakenRequest { request, responder })

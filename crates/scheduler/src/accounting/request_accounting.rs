@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{
-    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord,
+    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord, ResponseRecord,
 };
 use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
@@ -66,6 +66,11 @@ impl RequestAccounting {
         if self.statistics.has_first_response() {
             self.statistics.record_first_response(context.timeline.received.elapsed());
         }
+    }
+
+    /// The backend reports one of its responses.
+    pub fn response(&self, number: usize, record: &ResponseRecord) {
+        self.statistics.record_response(number, record);
     }
 
     /// A request failed now, or was not accepted. `id`: the client's.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_backend::{RequestEnd, RequestObserver};
+use galatea_telemetry::ResponseRecord;
 use galatea_types::RequestContext;
 
 use super::{count_once::CountOnce, request_accounting::RequestAccounting};
@@ -41,6 +42,10 @@ impl StreamAccounting {
 impl RequestObserver for StreamAccounting {
     fn responds_first(&self, context: &RequestContext) {
         self.accounting.responds_first(context);
+    }
+
+    fn reported(&self, number: usize, record: &ResponseRecord) {
+        self.accounting.response(number, record);
     }
 
     fn ended(&self, end: RequestEnd<'_>) {
