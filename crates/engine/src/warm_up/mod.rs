@@ -1,16 +1,15 @@
 //! The samples of `model_warmup`, made from the configuration and the files in the model's folder `warmup`.
 
 mod content;
-mod controls;
 mod error;
 #[cfg(test)]
 mod tests;
 
 use std::{path::Path, sync::Arc};
 
-use galatea_config::{ModelConfig, Warmup, WarmupInput};
+use galatea_config::{ModelConfig, Scheduling, Warmup, WarmupInput};
 use galatea_scheduler::WarmupSample;
-use galatea_types::{Buffer, InferRequest, PreparedRequest, Result, Tensor};
+use galatea_types::{Buffer, CorrelationId, InferRequest, Result, Tensor};
 
 use self::{content::Content, error::field_of};
 use crate::prepare;
@@ -30,7 +29,7 @@ fn sample(
     content: &mut Content<'_>,
 ) -> Result<WarmupSample> {
     check_batch(warmup, config)?;
-    let mut request = InferRequest::new(config.name().clone());
+    let mut request = new_request(config);
     let mut added = Vec::new();
     for (name, input) in &warmup.inputs {
         let field = || field_of(warmup).field("inputs").named(&**name).field("value");
@@ -51,9 +50,20 @@ fn sample(
     }
     let request =
         prepare::prepare(request, config).map_err(|e| error::about(e, warmup, field_of(warmup)))?;
-    let request = with_added(request, added, config);
     let (name, batch_size, count) = (warmup.name.clone(), warmup.batch_size, warmup.count);
-    Ok(WarmupSample { name, request, batch_size, count })
+    Ok(WarmupSample { name, request, added, batch_size, count })
+}
+
+fn new_request(config: &ModelConfig) -> InferRequest {
+    let request = InferRequest::new(config.name().clone());
+    match config.scheduling() {
+        Scheduling::Sequence(_) => InferRequest {
+            correlation_id: CorrelationId::Number(1),
+            sequence_start: true,
+            ..request
+        },
+        _ => request,
+    }
 }
 
 /// Backends refuse such a batch in Triton, once for each of its requests.
@@ -79,21 +89,4 @@ fn tensor(name: &Arc<str>, input: &WarmupInput, data: Buffer, config: &ModelConf
         false => input.dims.clone(),
     };
     Tensor::new(name.clone(), input.data_type, shape, data)
-}
-
-/// The request with the inputs that a sequence batcher adds: those of the sample, and for others what they are in the first
-/// request of a sequence.
-fn with_added(
-    request: PreparedRequest,
-    added: Vec<Tensor>,
-    config: &ModelConfig,
-) -> PreparedRequest {
-    let controls = controls::of_first_request(config);
-    let is_given = |control: &Tensor| added.iter().any(|tensor| tensor.name == control.name);
-    let controls: Vec<Tensor> = controls.filter(|control| !is_given(control)).collect();
-    let batch_size = request.batch_size();
-    let mut request = request.into_request();
-    request.inputs.extend(added);
-    request.inputs.extend(controls);
-    PreparedRequest::assume_checked(request, batch_size)
 }

@@ -218,22 +218,20 @@ const CONTROLS: &str = "max_batch_size: 2 input { name: 'IN' data_type: TYPE_INT
     control_input { name: 'I' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } } }";
 
 #[test]
-fn controls_are_those_of_the_first_request_unless_the_sample_has_them() {
+fn a_sample_may_say_what_the_model_is_told_of_a_sequence() {
     let folder = folder();
     let sample = "model_warmup { name: 'w' batch_size: 1 \
                   inputs { key: 'IN' value { data_type: TYPE_INT8 dims: 1 zero_data: true } } \
                   inputs { key: 'E' value { data_type: TYPE_BOOL dims: 1 zero_data: true } } }";
     let made = samples(&config(CONTROLS, sample), folder.path()).expect("it fits").remove(0);
-    let content = |name| {
-        let tensor = made.request.input(name).expect("it has it");
-        assert_eq!(tensor.shape, [1, 1].into());
-        (tensor.data_type, tensor.host().expect("host memory").to_vec())
-    };
-    assert_eq!(content("S"), (DataType::Int32, 4_i32.to_le_bytes().to_vec()));
-    assert_eq!(content("R"), (DataType::Fp32, 1_f32.to_le_bytes().to_vec()));
-    assert_eq!(content("E"), (DataType::Bool, vec![0]));
-    assert_eq!(content("I"), (DataType::Uint64, 1_u64.to_le_bytes().to_vec()));
-    assert_eq!(made.request.inputs.len(), 5);
+    let [added] = &made.added[..] else { panic!("{:?}", made.added) };
+    assert_eq!(
+        (&*added.name, added.data_type, &added.shape),
+        ("E", DataType::Bool, &[1, 1].into())
+    );
+    assert_eq!(made.request.inputs.len(), 1);
+    assert!(made.request.sequence_start);
+    assert_eq!(made.request.correlation_id, CorrelationId::Number(1));
     let wrong = sample.replace("TYPE_BOOL", "TYPE_FP32");
     let error = samples(&config(CONTROLS, &wrong), folder.path()).expect_err("another type");
     assert!(

@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, ModelInstance, PendingRequest};
+use galatea_backend::{Batch, ModelInstance, PendingRequest, SequenceStates};
 use galatea_types::{
-    Error, PreparedRequest, RequestContext, Responder, Response, ResponseSink, Result,
+    Error, PreparedRequest, RequestContext, Responder, Response, ResponseSink, Result, Tensor,
 };
 
 use super::{
@@ -30,8 +30,10 @@ const MOST_ERRORS: usize = 16;
 pub struct WarmupSample {
     /// Its name in error messages.
     pub name: String,
-    /// What is asked for, with a batch size of 1.
+    /// What is asked for, with a batch size of 1: the first request of a sequence where the model has them.
     pub request: PreparedRequest,
+    /// What the model is told of the sequence, where it is not what it is told of the first request of one.
+    pub added: Vec<Tensor>,
     /// How many such requests are executed together; one by one where the model does not batch.
     pub batch_size: u32,
     /// How often that is done.
@@ -78,7 +80,7 @@ impl Execution<'_> {
             false => (1, sample.batch_size),
         };
         for _ in 0..rounds {
-            let errors = self.run(&sample.request, together, instance);
+            let errors = self.run(sample, together, instance);
             if !errors.is_empty() {
                 let sample = sample.name.clone();
                 return Err(InstanceError::WarmUp { sample, errors }.into());
@@ -90,7 +92,7 @@ impl Execution<'_> {
     /// Executes some equal requests, and waits until each has its last response. Returns the errors among the responses.
     fn run(
         &self,
-        request: &PreparedRequest,
+        sample: &WarmupSample,
         count: u32,
         instance: &mut dyn ModelInstance,
     ) -> Vec<Error> {
@@ -98,7 +100,7 @@ impl Execution<'_> {
         let (is_open, end) = mpsc::channel();
         let pending = |_| {
             let sink = Sink { errors: errors.clone(), _is_open: is_open.clone() };
-            pending(request.clone(), Responder::calling(sink))
+            self.pending(sample, Responder::calling(sink))
         };
         let pending = (0..count).map(pending).collect();
         drop(is_open);
@@ -132,20 +134,29 @@ impl Execution<'_> {
         if let Some(error) = &panicked {
             batch.fail_all(error);
         }
+        // Executed once is warm enough.
+        for (_, pending) in batch.take_executed_again() {
+            pending.responder.discard();
+        }
         self.responses.answer_batch(batch, streams.as_deref());
         panicked
+    }
+
+    fn pending(&self, sample: &WarmupSample, responder: Responder) -> PendingRequest {
+        let mut context = RequestContext::new();
+        context.timeline.queued = Some(Instant::now());
+        let mut pending = PendingRequest::new(sample.request.clone(), context, responder);
+        if let Some(sequences) = &self.context.sequences {
+            sequences.complete(&mut pending, SequenceStates::default(), true);
+            sample.added.iter().for_each(|tensor| pending.request.replace_input(tensor));
+        }
+        pending
     }
 
     fn panicked(&self, reason: &str) -> Error {
         let (instance, reason) = (self.slot.spec.name.clone(), reason.to_owned());
         InstanceError::Panicked { instance, reason }.into()
     }
-}
-
-fn pending(request: PreparedRequest, responder: Responder) -> PendingRequest {
-    let mut context = RequestContext::new();
-    context.timeline.queued = Some(Instant::now());
-    PendingRequest::new(request, context, responder)
 }
 
 /// Takes the responses to one request, of which only the errors are kept.

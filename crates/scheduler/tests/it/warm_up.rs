@@ -13,9 +13,9 @@ use galatea_backend::{
     testing::{instance_spec, model_config},
 };
 use galatea_config::ModelConfig;
-use galatea_scheduler::{QueueScheduler, SchedulerSpec, WarmupSample};
+use galatea_scheduler::{Hold, QueueScheduler, SchedulerSpec, WarmupSample};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Code, Error, Responder, Result};
+use galatea_types::{Code, DataType, Error, Responder, Result, Tensor};
 
 use crate::probe::{named, submit, until, wait};
 
@@ -63,7 +63,8 @@ fn config(max_batch_size: u32, more: &str) -> ModelConfig {
 }
 
 fn sample(name: &str, batch_size: u32, count: u32) -> WarmupSample {
-    WarmupSample { name: name.to_owned(), request: named(name, 1), batch_size, count }
+    let (name, request, added) = (name.to_owned(), named(name, 1), Vec::new());
+    WarmupSample { name, request, added, batch_size, count }
 }
 
 impl Scripted {
@@ -84,7 +85,8 @@ impl Scripted {
             model: Arc::new(self.clone()),
             instances: (0..instances).map(|i| instance_spec("probe", i)).collect(),
             statistics: self.statistics.clone(),
-            hold_until_queued: 0,
+            initial_states: Vec::new(),
+            hold: Hold::default(),
             starts_one_by_one: false,
             warm_up,
         })
@@ -209,6 +211,29 @@ fn an_instance_that_is_added_is_warm_before_it_gets_requests() {
     let text = "failed to run warmup sample 'a': cold; ";
     assert_eq!(failed.expect_err("one fails").message(), text);
     assert_eq!(scheduler.instance_counts(), (2, 2), "nothing has changed");
+}
+
+const SEQUENCES: &str = "sequence_batching {
+    control_input { name: 'START' control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 3, 4 ] } }
+    control_input { name: 'END' control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 3, 4 ] } } iterative_sequence: true }";
+
+#[test]
+fn a_model_with_sequences_is_told_of_the_first_request_of_one() {
+    let told = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+    let noted = told.clone();
+    let model = Scripted::new(move |_, batch| {
+        let request = batch.request(0).expect("never empty");
+        let inputs = ["START", "END"].map(|name| request.input(name).expect("it has it"));
+        let values = inputs.iter().map(|input| input.host().expect("host memory")[0]).collect();
+        noted.lock().expect("no panic").push(values);
+        // The next step of a real sequence.
+        (0..batch.len()).for_each(|index| batch.execute_again(index));
+    });
+    let end = Tensor::new("END", DataType::Int32, [1, 1], 4_i32.to_le_bytes().to_vec());
+    let samples = vec![sample("a", 2, 1), WarmupSample { added: vec![end], ..sample("b", 1, 1) }];
+    let _scheduler = model.start(config(8, SEQUENCES), 1, samples).expect("it starts");
+    assert_eq!(*told.lock().expect("no panic"), [[4, 3], [4, 4]]);
+    assert_eq!(model.batches("probe_0_0"), [vec!["a", "a"], vec!["b"]]);
 }
 
 #[test]
