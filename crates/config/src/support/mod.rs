@@ -174,12 +174,6 @@ const ROWS: &[Row] = &[
         "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
     ),
     row(
-        "model_warmup",
-        Warn,
-        |c| !c.raw().model_warmup.is_empty(),
-        "is not supported yet: its first requests run cold",
-    ),
-    row(
         "model_operations",
         Warn,
         |c| c.backend() != "onnxruntime" && !c.operator_libraries().is_empty(),

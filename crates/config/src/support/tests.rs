@@ -98,13 +98,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
            step { model_name: 'a'
                   input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
     ),
-    (
-        "model_warmup",
-        ONNX,
-        "model_warmup { name: 'w' batch_size: 1
-           inputs { key: 'IN' value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        "",
-    ),
     ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
     (
         "dynamic_batching",

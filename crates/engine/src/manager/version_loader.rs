@@ -21,6 +21,7 @@ use crate::{
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -50,6 +51,7 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
         let model = self.backends.open(config.backend())?.load(LoadContext {
             config: config.clone(),
             version,
@@ -70,6 +72,7 @@ impl VersionLoader {
             initial_states: initial_states::make(&config)?,
             hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),

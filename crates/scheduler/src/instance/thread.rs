@@ -14,6 +14,7 @@ use super::{
     error::InstanceError,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
+    warm_up::WarmupSample,
 };
 use crate::{
     accounting::{Items, StreamAccounting},
@@ -39,6 +40,10 @@ pub(crate) struct ModelContext {
     pub may_answer_later: bool,
     /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
+    /// Its requests are executed together.
+    pub has_batching: bool,
+    /// What each instance executes before it gets requests.
+    pub warm_up: Vec<WarmupSample>,
     /// What all of them are at.
     pub load: LoadMeter,
     /// What the model is told of sequences, where it has them.
@@ -50,7 +55,7 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(&context.name, &*context.model) {
+    match slot.start(context) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -177,7 +182,7 @@ impl InstanceThread<'_> {
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
             let (items, open) = (Items::of(&batch), open.open(begun));
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open);
+            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
@@ -249,7 +254,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match slot.start(model, &*context.model) {
+            match slot.start(context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();

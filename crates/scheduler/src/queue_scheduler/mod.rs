@@ -17,7 +17,7 @@ use crate::{
     Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    instance::{ModelContext, Responses},
+    instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
@@ -53,6 +53,8 @@ pub struct SchedulerSpec {
     pub hold: Hold,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
+    /// What each instance executes, in this order, before it is ready, also when it is started again.
+    pub warm_up: Vec<WarmupSample>,
 }
 
 /// The queue of one model version and the instance threads that pull from it.
@@ -95,6 +97,8 @@ impl QueueScheduler {
             version,
             model,
             may_answer_later,
+            has_batching: config.has_batching(),
+            warm_up: spec.warm_up,
             is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
             load: LoadMeter::default(),
             sequences: sequence_inputs(&config, spec.initial_states),
