@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use galatea_config::MissingGpus;
+use galatea_scheduler::ExecutionRules;
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 use galatea_types::MemoryBudget;
 
@@ -59,6 +60,8 @@ pub struct EngineOptions {
     pub hold_until_queued: usize,
     /// Instances of a model are started one after the other, and not all at the same time.
     pub starts_instances_one_by_one: bool,
+    /// What limits the executions of models, and where their threads run: by default nothing does.
+    pub execution: ExecutionRules,
     /// What bounds the memory of requests and responses: by default nothing.
     pub memory: Arc<MemoryBudget>,
 }
@@ -96,6 +99,7 @@ impl Default for EngineOptions {
             gpus: GpuOptions::default(),
             hold_until_queued: 0,
             starts_instances_one_by_one: false,
+            execution: ExecutionRules::default(),
             memory: MemoryBudget::unlimited(),
         }
     }

@@ -17,7 +17,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, prepared},
 };
-use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
 
@@ -85,6 +85,7 @@ fn start(
         statistics,
         hold_until_queued: 0,
         starts_one_by_one: false,
+        execution: ExecutionRules::default(),
     })
     .expect("it starts")
 }

@@ -62,6 +62,7 @@ impl ModelManager {
             distributions: ModelDistributions::new(&options.metrics),
             hold_until_queued: options.hold_until_queued,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
+            execution: options.execution.clone(),
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {

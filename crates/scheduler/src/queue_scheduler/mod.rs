@@ -14,7 +14,7 @@ use galatea_types::{
 
 use self::instance_set::InstanceSet;
 use crate::{
-    Scheduler,
+    ExecutionRules, Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
     instance::{ModelContext, Responses},
@@ -48,6 +48,8 @@ pub struct SchedulerSpec {
     pub hold_until_queued: usize,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
+    /// What limits the executions of all models, and where threads run.
+    pub execution: ExecutionRules,
 }
 
 /// The queues of one model version and the instance threads that pull from them.
@@ -91,9 +93,11 @@ impl QueueScheduler {
         route: Route,
     ) -> Result<Arc<QueueScheduler>> {
         let SchedulerSpec { config, version, model, statistics, hold_until_queued, .. } = spec;
-        let starts_one_by_one = spec.starts_one_by_one;
+        let (starts_one_by_one, execution) = (spec.starts_one_by_one, spec.execution);
+        execution.warn_of_missing(&config);
         let new_queue = |group: &Vec<InstanceSpec>| {
-            Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
+            let limiter = execution.rate_limiter.as_ref();
+            RequestQueue::limited(&config, group.len(), hold_until_queued, limiter)
         };
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
@@ -110,7 +114,12 @@ impl QueueScheduler {
             version,
             model,
             may_answer_later,
-            is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
+            // What is handed over ahead would be executed without a permit.
+            is_pipelined: !may_answer_later
+                && execution.rate_limiter.is_none()
+                && matches!(config.scheduling(), Scheduling::Direct),
+            config: config.clone(),
+            execution,
             load: LoadMeter::default(),
         });
         let has_batching = config.has_batching();

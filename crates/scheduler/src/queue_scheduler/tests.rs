@@ -91,6 +91,7 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
             statistics: Arc::default(),
             hold_until_queued: 0,
             starts_one_by_one: false,
+            execution: ExecutionRules::default(),
         });
         let scheduler = scheduler.expect("it starts");
         let request = prepared(InferRequest::new("m"), 1);
@@ -128,6 +129,7 @@ fn each_group_of_instances_serves_its_own_queue() {
             statistics: Arc::default(),
             hold_until_queued: 0,
             starts_one_by_one: false,
+            execution: ExecutionRules::default(),
         };
         let groups =
             vec![vec![instance_spec("a", 0)], vec![instance_spec("b", 0), instance_spec("b", 1)]];
@@ -162,6 +164,7 @@ fn a_request_without_a_queue_is_refused() {
                 statistics: Arc::default(),
                 hold_until_queued: 0,
                 starts_one_by_one: false,
+            execution: ExecutionRules::default(),
             };
             let groups = vec![vec![instance_spec("a", 0)]];
             let scheduler = QueueScheduler::start_groups(spec, groups, |_| 1).expect("it starts");
@@ -192,6 +195,7 @@ fn a_request_without_inputs_has_no_batch_size() {
                 statistics: statistics.clone(),
                 hold_until_queued: 0,
                 starts_one_by_one: false,
+            execution: ExecutionRules::default(),
             };
             let groups = vec![vec![instance_spec("a", 0)]];
             let scheduler = QueueScheduler::start_groups(spec, groups, |_| 0).expect("it starts");

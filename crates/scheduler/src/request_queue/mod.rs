@@ -9,10 +9,14 @@
 //! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
 mod handed_over;
+mod permits;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use galatea_config::ModelConfig;
 use galatea_types::Error;
@@ -24,6 +28,7 @@ use crate::{
     parking::{Locked, Parking},
     queue::{Backlog, Decision, DropReason, Queued},
     queued_request::QueuedRequest,
+    rate_limiter::Permits,
 };
 
 /// Requests that wait for a group of instances, and the threads of those instances.
@@ -34,6 +39,8 @@ pub(crate) struct RequestQueue<T = QueuedRequest> {
     joins_requests: bool,
     /// The time where nothing depends on it.
     epoch: Instant,
+    /// Without a rate limiter everybody may execute.
+    permits: Option<Permits>,
 }
 
 struct State<T> {
@@ -119,6 +126,7 @@ impl<T: Queued> RequestQueue<T> {
                 health: InstanceHealth::new(instances),
             }),
             epoch: Instant::now(),
+            permits: None,
         }
     }
 
@@ -152,10 +160,12 @@ impl<T: Queued> RequestQueue<T> {
     pub fn pull(&self, index: usize, done: usize, rest: impl Fn()) -> Work<T> {
         let mut state = self.parking.lock();
         state.finish(done);
+        self.looks_for_work(index);
         loop {
             if let Some(work) = state.called_off(index) {
                 let left = state.backlog.len();
                 state.wake_for_rest(left);
+                self.leave_permits(index);
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
@@ -181,8 +191,14 @@ impl<T: Queued> RequestQueue<T> {
             if !matches!(decision, Decision::Take(_)) {
                 rest();
             }
-            // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
-            // would sleep, and the requests stay in the backlog.
+            // The decision is only a value: without a permit the thread sleeps, and the requests stay in the backlog.
+            state = match self.admit(state, index, &decision, &rest) {
+                ControlFlow::Continue(state) => state,
+                ControlFlow::Break(later) => {
+                    state = later;
+                    continue;
+                }
+            };
             match decision {
                 Decision::Take(count) => return Work::Batch(take(state, count)),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
@@ -190,10 +206,10 @@ impl<T: Queued> RequestQueue<T> {
                     state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
                 }
                 Decision::Wait(batch) if !state.has_leader() => {
-                    state = state.lead(batch, |s| s.is_closed || s.is_called_off(index));
+                    state = state.lead(batch, |s| s.is_closed || self.is_wanted(s, index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(|s| s.is_closed || s.is_called_off(index));
+                    state = state.sleep(|s| s.is_closed || self.is_wanted(s, index));
                 }
             }
         }
@@ -350,6 +366,7 @@ impl<T: Queued> RequestQueue<T> {
 
     /// A thread of an instance has ended, or could not be started.
     pub fn thread_ended(&self, index: usize) {
+        self.remove_permits(index);
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
@@ -408,6 +425,11 @@ impl<T: Queued> RequestQueue<T> {
     pub fn can_do_without(&self, index: usize) -> bool {
         let state = self.parking.lock();
         !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
+    }
+
+    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
+        state.is_called_off(index) || self.has_permit(index)
     }
 
     fn decide(&self, state: &mut State<T>) -> Decision {

@@ -14,7 +14,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance, Pipeline, TakenBack, WaitingBatches,
     testing::{Answer, instance_spec, model_config},
 };
-use galatea_scheduler::{QueueScheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Responder, Result};
 
@@ -200,6 +200,7 @@ impl Rig {
             statistics: statistics.clone(),
             hold_until_queued: 0,
             starts_one_by_one: false,
+            execution: ExecutionRules::default(),
         });
         Self { scheduler: scheduler.expect("it starts"), statistics, log, stage }
     }

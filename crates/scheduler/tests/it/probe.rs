@@ -15,7 +15,7 @@ use galatea_backend::{
     testing::{Answer, ResponseStream, changed, instance_spec, model_config, prepared, stream},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
-use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
@@ -245,6 +245,7 @@ impl Setup {
             statistics: statistics.clone(),
             hold_until_queued: self.hold_until_queued,
             starts_one_by_one: self.starts_one_by_one,
+            execution: ExecutionRules::default(),
         })?;
         Ok(Rig {
             scheduler,
