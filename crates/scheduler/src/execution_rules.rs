@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn specs(groups: &str) -> (Arc<ModelConfig>, Vec<InstanceSpec>) {
+    fn specs(groups: &str) -> (ModelConfig, Vec<InstanceSpec>) {
         let config = model_config(&format!("name: 'm' backend: 'm' {groups}"));
         let spec = |group: &InstanceGroup| InstanceSpec {
             name: group.name.clone(),

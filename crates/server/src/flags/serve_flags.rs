@@ -9,6 +9,7 @@ use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
+use galatea_scheduler::ResourceSupply;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 
 use crate::{memory::MemorySize, serve::remote::RepositoryCacheOptions};
@@ -68,7 +69,10 @@ pub struct ServeFlags {
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,
+    /// `--rate-limit`, in whatever letters it was given.
     pub rate_limit: String,
+    /// `--rate-limit-resource`
+    pub rate_limit_resources: Vec<ResourceSupply>,
     pub trace: TraceFlags,
     /// `--hardened`: the defaults of a server that strangers may reach.
     pub is_hardened: bool,
