@@ -112,17 +112,20 @@ impl Ledger {
         }
     }
 
-    /// The instance could execute something of what waits in its queue, `waiting` requests. It may begin, or the best of
-    /// the instances of its queue that are idle is staged in its place.
-    pub fn claim(&mut self, id: MemberId, waiting: usize) -> Granted {
+    /// The instance could execute something of what waits in its queue: `waiting` requests for any of its instances, of
+    /// which the best that is idle is staged, or (`None`) something that is for this one alone. Whether it may begin.
+    pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> Granted {
         if self.is_granted(id) {
             self.set(id, MemberState::Executing);
             return Granted { others: Vec::new(), may_begin: true };
         }
-        if self.turns_of(id.queue) < waiting
-            && let Some(best) = self.best_idle(id)
-        {
-            self.stage(best);
+        let next = match waiting {
+            Some(waiting) if self.turns_of(id.queue) >= waiting => None,
+            Some(_) => self.best_idle(id),
+            None => self.is_idle(id).then_some(id),
+        };
+        if let Some(next) = next {
+            self.stage(next);
         }
         let mut others = self.grant();
         others.retain(|&other| other != id);
@@ -146,6 +149,10 @@ impl Ledger {
     pub fn leave(&mut self, id: MemberId) -> Vec<MemberId> {
         self.set(id, MemberState::Absent);
         self.grant()
+    }
+
+    fn is_idle(&self, id: MemberId) -> bool {
+        self.members.get(&id).is_some_and(|member| member.state == MemberState::Idle)
     }
 
     pub fn is_granted(&self, id: MemberId) -> bool {

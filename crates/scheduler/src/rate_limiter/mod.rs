@@ -110,7 +110,7 @@ impl Permits {
     }
 
     /// See [`Ledger::claim`].
-    pub fn claim(&self, index: usize, waiting: usize) -> Claim {
+    pub fn claim(&self, index: usize, waiting: Option<usize>) -> Claim {
         let granted = self.with(|ledger, queue| ledger.claim(MemberId { queue, index }, waiting));
         match granted {
             Granted { may_begin: true, .. } => Claim::Begin,

@@ -103,7 +103,7 @@ impl World {
                 let granted = self.ledger.rest(id);
                 return self.wake(granted);
             }
-            let granted = self.ledger.claim(id, waiting);
+            let granted = self.ledger.claim(id, Some(waiting));
             if granted.may_begin {
                 self.waiting.insert(id.queue, waiting - 1);
                 *self.executed.entry(id).or_default() += 1;
@@ -300,6 +300,22 @@ fn who_was_idle_for_long_does_not_have_all_for_as_long() {
     let [first, second] = [0, 1].map(|number| world.executed[&world.ids[number]]);
     let (first, second) = (first - before, second);
     assert!(second.abs_diff(MAX_CREDIT + MAX_CREDIT / 2) <= 3, "{first} and {second}");
+}
+
+/// The other instance of the queue has executed less, and is not asked.
+#[test]
+fn what_is_for_one_instance_alone_waits_for_that_one() {
+    let mut world = World::new(&[instance(0, 1, 5), instance(0, 1, 1)]);
+    let [first, second] = [world.ids[0], world.ids[1]];
+    for _ in 0..3 {
+        let granted = world.ledger.claim(first, None);
+        assert!(granted.may_begin && granted.others.is_empty());
+        assert!(!world.ledger.claim(second, None).may_begin, "there is one copy");
+        assert_eq!(world.ledger.rest(second), []);
+        world.ledger.looks_for_work(first);
+    }
+    assert!(!world.ledger.claim(first, Some(1)).may_begin, "it is the turn of the other");
+    assert!(world.ledger.is_granted(second));
 }
 
 /// A load changes what there is: the largest demand, where nothing is provided.

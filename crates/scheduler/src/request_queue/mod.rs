@@ -163,9 +163,11 @@ impl<T: Queued> RequestQueue<T> {
         self.looks_for_work(index);
         loop {
             if let Some(work) = state.called_off(index) {
+                // First: who is woken takes the turn that it had.
+                let wakes = self.leave_permits(index);
                 let left = state.backlog.len();
                 state.wake_for_rest(left);
-                self.leave_permits(index);
+                wakes.wake();
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
