@@ -1,6 +1,6 @@
 //! How the engine behaves: its creator decides, nothing is read from the process.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_config::MissingGpus;
 use galatea_scheduler::ExecutionRules;
@@ -47,6 +47,8 @@ pub struct EngineOptions {
     pub load_thread_count: usize,
     /// How often a load of a version that failed is tried again.
     pub load_retry_count: usize,
+    /// Where other servers keep their backends: `<name>/batchstrategy.so` is a strategy for all models of one.
+    pub backend_directory: Option<PathBuf>,
     /// `--backend-config`.
     pub backend_config: BackendSettings,
     /// How long an exit waits for requests in flight.
@@ -93,6 +95,7 @@ impl Default for EngineOptions {
             allows_override_paths: false,
             load_thread_count: 4,
             load_retry_count: 0,
+            backend_directory: None,
             backend_config: BackendSettings::default(),
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
