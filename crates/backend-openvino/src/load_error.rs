@@ -16,10 +16,6 @@ pub(crate) enum LoadError {
     )]
     Gpu { model: String, group: String },
     #[error(
-        "unable to load model '{model}', configuration expects {expected} inputs, model provides {provided}"
-    )]
-    InputCount { model: String, expected: usize, provided: usize },
-    #[error(
         "unable to load model '{model}': {what} {index} has no name in the model's file; give it one before the file is \
          saved, in Python: `model.{what}({index}).set_names({{'NAME'}})`"
     )]
@@ -104,9 +100,6 @@ impl LoadError {
                 FieldPath::from("instance_group").named(group).field("kind"),
                 "write `kind: KIND_CPU`, or leave `kind` out".to_owned(),
             ),
-            Self::InputCount { .. } => {
-                ("input".into(), "list every input of the model, and no other".to_owned())
-            }
             Self::OtherType { what, name, provided, .. } => (
                 tensor(what, name, "data_type"),
                 format!("write {}: texts and numbers are not converted", provided.config_name()),

@@ -1,9 +1,8 @@
 //! The inputs and outputs that a model declares, and how those of a configuration relate to them.
 
-use std::collections::BTreeSet;
-
-use galatea_config::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result, Shape, suggest};
+use galatea_backend::declared::{check_input_count, unexpected};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{DataType, Result, Shape};
 
 use crate::{
     load_error::{LoadError, OtherShape},
@@ -45,44 +44,22 @@ impl Signature {
 
     /// Whether a configuration has what the model needs, and nothing that it lacks.
     pub fn bind(&self, config: &ModelConfig) -> Result<(Vec<Binding>, Vec<Binding>)> {
-        let inputs = bind("input", config.inputs(), &self.inputs)?;
-        let outputs = bind("output", config.outputs(), &self.outputs)?;
-        let (expected, provided) = (inputs.len(), self.inputs.len());
-        match expected == provided {
-            true => Ok((inputs, outputs)),
-            false => {
-                let model = config.name().to_string();
-                Err(LoadError::InputCount { model, expected, provided }.into())
-            }
-        }
+        let inputs = bind("input", config.model_inputs(), &self.inputs)?;
+        let outputs = bind("output", config.model_outputs(), &self.outputs)?;
+        check_input_count(config, inputs.len(), self.inputs.len())?;
+        Ok((inputs, outputs))
     }
 }
 
 fn bind(what: &'static str, specs: &[TensorSpec], infos: &[TensorInfo]) -> Result<Vec<Binding>> {
+    let names = || infos.iter().map(|info| info.name.as_str());
     let bound = |spec: &TensorSpec| {
         let index = infos.iter().position(|info| info.name == *spec.name);
         let found = index.and_then(|index| Some((index, infos.get(index)?.clone())));
-        let (index, info) = found.ok_or_else(|| unexpected(what, &spec.name, infos))?;
+        let (index, info) = found.ok_or_else(|| unexpected(what, &spec.name, names()))?;
         Ok(Binding { spec: spec.clone(), index, info })
     };
     specs.iter().map(bound).collect()
-}
-
-fn unexpected(what: &'static str, name: &str, allowed: &[TensorInfo]) -> Error {
-    let names: BTreeSet<&str> = allowed.iter().map(|info| info.name.as_str()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let text =
-        format!("unexpected inference {what} '{name}', allowed {what}s are: {}", names.join(", "));
-    // Of one letter all others are near.
-    let may_be_near = name.chars().count() > 1;
-    let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
-    let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
-    Error::invalid_arg(text).with_source(match near.first() {
-        Some(near) => found.with_advice(format!("did you mean '{near}'?")),
-        None => found.with_advice(format!(
-            "write the {what}s as the model names them, and remove what it does not have"
-        )),
-    })
 }
 
 /// The conversions for types that the configuration has and the model has not, as Triton makes them.

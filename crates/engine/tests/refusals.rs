@@ -42,9 +42,6 @@ fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
     let batch_input = "batch_input { kind: BATCH_ELEMENT_COUNT target_name: \"B\" data_type: TYPE_INT8 source_input: \"IN\" }";
     let reason = "batch input data type must be TYPE_INT32 or TYPE_FP32 for m";
     assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
-    let levels = "dynamic_batching { priority_levels: 1000000000000 default_priority_level: 1 }";
-    let reason = "dynamic_batching.priority_levels of model 'm' is 1000000000000, the limit is 1024: use fewer levels";
-    assert_refused_at_load(&format!("{CONFIG} {levels}"), reason);
 }
 
 /// Where Triton looks for one, and only for models that it would be used for.
@@ -66,7 +63,8 @@ fn a_custom_batching_strategy_is_refused_by_name() {
         assert!(text.contains(&reason), "{text}");
         f.engine.load_model("direct", LoadOverrides::default()).expect("it joins nothing");
     }
-    let parameter = "parameters { key: 'TRITON_BATCH_STRATEGY_PATH' value { string_value: '/tmp/x.so' } }";
+    let parameter =
+        "parameters { key: 'TRITON_BATCH_STRATEGY_PATH' value { string_value: '/tmp/x.so' } }";
     let f = explicit(|root| add_model(root, "m", &[1], &format!("{CONFIG} {parameter}")));
     let text = refusal(&f, "m");
     let reason = "parameter 'TRITON_BATCH_STRATEGY_PATH' of model 'm' is not supported by this version of the server: it \

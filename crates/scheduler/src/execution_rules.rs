@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn the_priority_of_a_model_is_that_of_its_threads() {
         for (priority, niceness) in [("DEFAULT", 0), ("MAX", -5), ("MIN", 19)] {
-            let (config, specs) = specs(&format!("optimization {{ priority: PRIORITY_{priority} }}"));
+            let (config, specs) =
+                specs(&format!("optimization {{ priority: PRIORITY_{priority} }}"));
             let placement = ExecutionRules::default().placement(&config, &specs[0]);
             assert_eq!(placement.niceness, niceness, "{priority}");
         }

@@ -13,8 +13,6 @@
 //!   a stream is open.
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
 //! - Statistics are written, and failed requests logged, in `accounting` only.
-//!
-//! Not here yet: sequences.
 
 #![warn(missing_docs)]
 
@@ -32,6 +30,7 @@ mod rate_limiter;
 mod request_failure;
 mod request_queue;
 mod scheduler;
+mod sequence;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
@@ -39,3 +38,4 @@ pub use execution_rules::ExecutionRules;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;
+pub use sequence::Hold;

@@ -15,9 +15,8 @@ pub(crate) fn bind_to(node: u32) -> io::Result<()> {
     // The kernel takes one bit less than it is told.
     let bits = libc::c_ulong::from(MAX_NODES) + 1;
     // SAFETY: the kernel reads as many bits of the mask as it has, which outlives the call; nothing is written.
-    let outcome = unsafe {
-        libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), bits)
-    };
+    let outcome =
+        unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), bits) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

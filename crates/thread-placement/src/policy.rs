@@ -47,7 +47,9 @@ pub enum PolicyError {
         usable: String,
     },
     /// A node of another machine.
-    #[error("host policy setting 'numa-node' names no NUMA node of this machine, which are {nodes}. Got {given}")]
+    #[error(
+        "host policy setting 'numa-node' names no NUMA node of this machine, which are {nodes}. Got {given}"
+    )]
     NoNode {
         /// As given.
         given: String,
@@ -97,7 +99,8 @@ impl HostPolicy {
         let node = u32::try_from(number).ok().filter(|&node| node < MAX_NODES);
         let node = node.filter(|&node| online.contains(&(node as usize)));
         let nodes_listed = || cpus::listed(&online);
-        let node = node.ok_or_else(|| PolicyError::NoNode { given: given.clone(), nodes: nodes_listed() })?;
+        let node = node
+            .ok_or_else(|| PolicyError::NoNode { given: given.clone(), nodes: nodes_listed() })?;
         if !self.has_own_cpus {
             self.cpus = cpus_of(node, nodes, given)?;
         }
@@ -162,8 +165,13 @@ mod tests {
             error("cpu-cores", "3"),
             "host policy setting 'cpu-cores' format is '<lower_cpu_core_id>-<upper_cpu_core_id>'. Got 3"
         );
-        assert_eq!(error("numa-node", "x"), "Parsing 'numa-node' value: Can't parse 'x' to integer");
-        assert!(error("cpu-cores", "1022-1023").contains("none of the CPUs that the server may use"));
+        assert_eq!(
+            error("numa-node", "x"),
+            "Parsing 'numa-node' value: Can't parse 'x' to integer"
+        );
+        assert!(
+            error("cpu-cores", "1022-1023").contains("none of the CPUs that the server may use")
+        );
         assert!(error("numa-node", "1023").contains("names no NUMA node of this machine"));
         assert!(error("numa-node", "-1").contains("names no NUMA node of this machine"));
     }

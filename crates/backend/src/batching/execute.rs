@@ -1,10 +1,11 @@
 //! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
 
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Error, Result, Shape};
+use galatea_types::{Error, Result};
 
 use super::{
     join::{Joined, join, tensors_of},
+    model_output::ModelOutput,
     split::{SplitOutput, respond},
 };
 use crate::Batch;
@@ -17,7 +18,7 @@ pub trait GroupRunner {
     /// The outputs as the model's library gives them.
     type Outputs;
 
-    /// Of the model. Its inputs and outputs are numbered from 0 in what follows.
+    /// Of the model. Its `model_inputs` and `model_outputs` are numbered from 0 in what follows.
     fn config(&self) -> &ModelConfig;
 
     /// Whether the model declares this input without dimensions, where clients send `[1]`.
@@ -42,15 +43,6 @@ pub trait GroupRunner {
 
     /// The wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
-}
-
-/// An output as the model gave it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelOutput {
-    /// Batch dimension included.
-    pub shape: Shape,
-    /// The elements, in the form of [`Tensor::data`](galatea_types::Tensor::data).
-    pub data: Buffer,
 }
 
 /// Runs every request of the batch and answers it: all together where the model batches, else one by one.
@@ -86,8 +78,8 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
 
 fn gather<R: GroupRunner>(runner: &R, batch: &Batch, group: &[usize]) -> Result<R::Inputs> {
     let config = runner.config();
-    let mut joined = Vec::with_capacity(config.inputs().len());
-    for (number, spec) in config.inputs().iter().enumerate() {
+    let mut joined = Vec::with_capacity(config.model_inputs().len());
+    for (number, spec) in config.model_inputs().iter().enumerate() {
         let tensors = tensors_of(batch, group, spec)?;
         joined.push(match tensors.is_empty() {
             true => None,
@@ -105,20 +97,18 @@ fn run<R: GroupRunner>(
 ) -> Result<()> {
     let config = runner.config();
     let wanted: Vec<usize> = config
-        .outputs()
+        .model_outputs()
         .iter()
         .enumerate()
-        .filter(|(_, spec)| is_wanted(batch, group, &spec.name))
+        .filter(|(_, spec)| config.is_state(&spec.name) || is_wanted(batch, group, &spec.name))
         .map(|(number, _)| number)
         .collect();
     let outputs = runner.run(inputs, &wanted);
     batch.mark_output_started();
     let outputs = runner.outputs(outputs?, &wanted)?;
     let sizes = sizes(batch, group);
-    let specs = wanted.iter().filter_map(|&number| config.outputs().get(number));
-    let split = specs.zip(outputs).map(|(spec, ModelOutput { shape, data })| {
-        SplitOutput::new(config, spec, &shape, data, &sizes)
-    });
+    let specs = wanted.iter().filter_map(|&number| config.model_outputs().get(number));
+    let split = specs.zip(outputs).map(|(spec, out)| SplitOutput::new(config, spec, out, &sizes));
     let split: Vec<SplitOutput> = split.collect::<Result<_>>()?;
     respond(batch, group, &split);
     Ok(())

@@ -5,8 +5,10 @@
 
 mod execute;
 mod join;
+mod model_output;
 pub mod reshape;
 mod split;
 
-pub use execute::{GroupRunner, ModelOutput, execute};
+pub use execute::{GroupRunner, execute};
 pub use join::{Content, Joined, missing};
+pub use model_output::ModelOutput;

@@ -9,9 +9,7 @@ mod gpus;
 
 use galatea_types::{Error, Result};
 
-use crate::{
-    Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES,
-};
+use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES};
 
 /// What happens to a model whose configuration has a field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +52,6 @@ impl Row {
 
 /// In the order in which they are reported; the first that refuses ends the load.
 const ROWS: &[Row] = &[
-    row(
-        "sequence_batching",
-        Refuse,
-        |c| matches!(c.scheduling(), Scheduling::Sequence(_)),
-        "is not supported by this version of the server",
-    ),
     row(
         "input.allow_ragged_batch",
         Refuse,

@@ -17,7 +17,6 @@ const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYP
 
 /// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
 const EXAMPLES: &[(&str, &str, &str, &str)] = &[
-    ("sequence_batching", "backend: 'python'", "sequence_batching {}", ""),
     (
         "input.allow_ragged_batch",
         ONNX,

@@ -95,9 +95,8 @@ impl Permits {
         let resources = limiter.map_or(&[][..], |limiter| &limiter.resources);
         let demand = supply::demand(resources, spec.device_id);
         let priority = limiter.map_or(1, |limiter| limiter.priority);
-        let granted = self.with(|ledger, queue| {
-            ledger.add(MemberId { queue, index }, demand, priority)
-        });
+        let granted =
+            self.with(|ledger, queue| ledger.add(MemberId { queue, index }, demand, priority));
         let group = || config.instance_groups().iter().position(|group| *group == *spec.group);
         let granted = granted.map_err(|error| error.of_group(group().unwrap_or(0)))?;
         self.wakes(granted).wake();

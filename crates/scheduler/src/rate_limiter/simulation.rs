@@ -57,7 +57,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 fn instances() -> impl Strategy<Value = Vec<Instance>> {
     let counts = proptest::collection::vec(0u64..4, POOLS as usize);
     let instance = (0..QUEUES, counts, 0u32..5);
-    let instance = instance.prop_map(|(queue, counts, priority)| Instance { queue, counts, priority });
+    let instance =
+        instance.prop_map(|(queue, counts, priority)| Instance { queue, counts, priority });
     proptest::collection::vec(instance, 1..8)
 }
 
@@ -188,9 +189,8 @@ impl World {
 
     /// Whether a queue with requests has an instance that works.
     fn has_work(&self) -> bool {
-        let has_instance = |queue: u64| {
-            self.ids.iter().any(|id| id.queue == queue && self.has_instance[id])
-        };
+        let has_instance =
+            |queue: u64| self.ids.iter().any(|id| id.queue == queue && self.has_instance[id]);
         self.waiting.iter().any(|(&queue, &waiting)| waiting > 0 && has_instance(queue))
     }
 }
@@ -268,7 +268,8 @@ fn instances_of_one_model_are_shared_by_priority_too() {
 /// Many that ask for one copy, and one that asks for all three.
 #[test]
 fn who_asks_for_much_is_not_passed_over() {
-    let found = shares(&[instance(0, 1, 1), instance(0, 1, 1), instance(1, 1, 1), instance(2, 3, 1)], 400);
+    let found =
+        shares(&[instance(0, 1, 1), instance(0, 1, 1), instance(1, 1, 1), instance(2, 3, 1)], 400);
     assert!(found.iter().all(|found| found.abs_diff(100) <= 2), "{found:?}");
 }
 

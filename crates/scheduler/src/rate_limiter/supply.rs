@@ -94,11 +94,7 @@ pub(crate) fn supply<'a>(
     }
 }
 
-fn provided_for(
-    provided: &[ResourceSupply],
-    pool: &Pool,
-    needed: u64,
-) -> Result<u64, SupplyError> {
+fn provided_for(provided: &[ResourceSupply], pool: &Pool, needed: u64) -> Result<u64, SupplyError> {
     let is_of_pool = |supply: &&ResourceSupply| {
         let is_there = match (pool.device, supply.device) {
             (None, _) | (_, None) => true,
@@ -150,7 +146,8 @@ mod tests {
     fn what_is_provided_counts_by_device_and_for_all_of_them() {
         let demands = [on_device("a", 0, 2), on_device("a", 1, 2)];
         let all = supply(&[provided("a", 5, None), provided("a", 9, Some(1))], demands.iter());
-        let expected: Demand = on_device("a", 0, 5).into_iter().chain(on_device("a", 1, 9)).collect();
+        let expected: Demand =
+            on_device("a", 0, 5).into_iter().chain(on_device("a", 1, 9)).collect();
         assert_eq!(all, Ok(expected));
         let one = supply(&[provided("a", 9, Some(1))], demands.iter());
         let error = one.expect_err("device 0 has none").to_string();

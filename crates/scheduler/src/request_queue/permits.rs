@@ -3,7 +3,6 @@
 use std::{
     ops::ControlFlow,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use galatea_backend::InstanceSpec;
@@ -13,29 +12,27 @@ use galatea_types::Result;
 use super::{RequestQueue, State};
 use crate::{
     parking::Locked,
-    queue::{Decision, Queued},
+    queue::Decision,
     rate_limiter::{Claim, RateLimiter, Wake, Wakes},
+    sequence::{Hold, OfSequence},
 };
 
-/// How soon a thread without a permit looks for requests that have expired.
-const EXPIRY_PAUSE: Duration = Duration::from_millis(20);
-
-impl<T: Queued + Send + 'static> RequestQueue<T> {
+impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
     /// A queue whose instances need permits of `limiter`, if there is one.
     pub fn limited(
         config: &ModelConfig,
         instances: usize,
-        hold_until_queued: usize,
+        hold: Hold,
         limiter: Option<&Arc<RateLimiter>>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|queue: &Weak<Self>| {
             let permits = limiter.map(|limiter| limiter.permits(queue.clone()));
-            Self { permits, ..Self::new(config, instances, hold_until_queued) }
+            Self { permits, ..Self::new(config, instances, hold) }
         })
     }
 }
 
-impl<T: Queued> RequestQueue<T> {
+impl<T: OfSequence> RequestQueue<T> {
     /// Counts what an instance asks for, before it is started.
     ///
     /// # Errors
@@ -77,14 +74,17 @@ impl<T: Queued> RequestQueue<T> {
     ) -> ControlFlow<Locked<'a, State<T>>, Locked<'a, State<T>>> {
         let Some(permits) = &self.permits else { return ControlFlow::Continue(state) };
         let wakes = match decision {
-            Decision::Take(_) => match permits.claim(index, Some(state.backlog.len())) {
-                Claim::Begin => return ControlFlow::Continue(state),
-                Claim::AskAgain(wakes) => wakes,
-                Claim::Wait => {
-                    rest();
-                    return ControlFlow::Break(self.sleep_for_permit(state, index));
+            Decision::Take(_) => {
+                let shared = (!self.is_per_instance).then(|| state.waiting.len());
+                match permits.claim(index, shared) {
+                    Claim::Begin => return ControlFlow::Continue(state),
+                    Claim::AskAgain(wakes) => wakes,
+                    Claim::Wait => {
+                        rest();
+                        return ControlFlow::Break(self.sleep_for_permit(state, index));
+                    }
                 }
-            },
+            }
             Decision::Wait(_) | Decision::Empty => permits.rest(index),
         };
         if wakes.is_empty() {
@@ -92,7 +92,7 @@ impl<T: Queued> RequestQueue<T> {
         }
         drop(state);
         wakes.wake();
-        ControlFlow::Break(self.parking.lock())
+        ControlFlow::Break(self.lock_for(index))
     }
 
     fn sleep_for_permit<'a>(
@@ -100,18 +100,14 @@ impl<T: Queued> RequestQueue<T> {
         state: Locked<'a, State<T>>,
         index: usize,
     ) -> Locked<'a, State<T>> {
-        let is_needed = |s: &State<T>| {
+        state.sleep(|s| {
             let is_over = s.is_closed && s.in_flight() == 0;
             is_over || s.is_called_off(index) || self.has_permit(index)
-        };
-        match self.needs_clock {
-            true => state.sleep_for(EXPIRY_PAUSE, is_needed),
-            false => state.sleep(is_needed),
-        }
+        })
     }
 }
 
-impl<T: Queued + Send> Wake for RequestQueue<T> {
+impl<T: OfSequence<States: Send> + Send> Wake for RequestQueue<T> {
     fn wake(&self) {
         self.parking.lock().wake_all();
     }
@@ -134,7 +130,8 @@ mod tests {
     const REQUESTS: u64 = 2;
 
     fn config(more: &str) -> ModelConfig {
-        let limiter = "instance_group { count: 2 rate_limiter { resources { name: 'R' count: 1 } } }";
+        let limiter =
+            "instance_group { count: 2 rate_limiter { resources { name: 'R' count: 1 } } }";
         model_config(&format!("name: 'm' backend: 'm' {limiter} {more}"))
     }
 
@@ -146,7 +143,7 @@ mod tests {
     }
 
     fn new_queue(limiter: &Arc<RateLimiter>, more: &str) -> Queue {
-        let queue: Queue = RequestQueue::limited(&config(more), 2, 0, Some(limiter));
+        let queue: Queue = RequestQueue::limited(&config(more), 2, Hold::default(), Some(limiter));
         (0..2).for_each(|index| register(&queue, index));
         queue
     }
@@ -165,6 +162,7 @@ mod tests {
                     done = requests.len();
                     executed += done;
                 }
+                Work::Steps(_) => panic!("there are no sequences"),
                 Work::Dropped(dropped) => done = dropped.len(),
                 Work::Restart(_) => {
                     done = 0;
@@ -253,7 +251,8 @@ mod tests {
                 let supply = crate::ResourceSupply { name: "R".into(), count: 0, device: None };
                 let limiter = RateLimiter::new(vec![supply]);
                 let config = config("");
-                let queue: Queue = RequestQueue::limited(&config, 1, 0, Some(&limiter));
+                let queue: Queue =
+                    RequestQueue::limited(&config, 1, Hold::default(), Some(&limiter));
                 let group = Arc::new(config.instance_groups()[0].clone());
                 let spec = InstanceSpec { group, ..instance_spec("m", 0) };
                 let error = queue.register(0, &spec, &config).expect_err("refused");

@@ -113,8 +113,7 @@ impl CheckFlags {
 
     fn options(&self, repositories: Vec<Arc<dyn RepositoryRoot>>) -> EngineOptions {
         let backend_directory = Some(self.backend_directory());
-        let mut options =
-            EngineOptions { repositories, backend_directory, ..self.engine.clone() };
+        let mut options = EngineOptions { repositories, backend_directory, ..self.engine.clone() };
         Gpus::find().add_to(&mut options);
         options
     }

@@ -4,12 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
-use galatea_engine::EngineOptions;
+use galatea_engine::{EngineOptions, ResourceSupply};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_runtimes::Environment;
-use galatea_scheduler::ResourceSupply;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 
 use crate::{memory::MemorySize, serve::remote::RepositoryCacheOptions};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use galatea_command_line::{BadValue, Occurrence, ValueError};
-use galatea_scheduler::ResourceSupply;
+use galatea_engine::ResourceSupply;
 use galatea_thread_placement::PolicyError;
 
 use super::{
