@@ -13,20 +13,20 @@
 //!   a stream is open.
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
 //! - Statistics are written, and failed requests logged, in `accounting` only.
-//!
-//! Not here yet: thread priority by `optimization.priority`, rate limiter.
 
 #![warn(missing_docs)]
 
 mod accounting;
 mod completion;
 mod ensemble;
+mod execution_rules;
 mod instance;
 mod load;
 mod parking;
 mod queue;
 mod queue_scheduler;
 mod queued_request;
+mod rate_limiter;
 mod request_failure;
 mod request_queue;
 mod scheduler;
@@ -35,6 +35,8 @@ mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use instance::WarmupSample;
+pub use execution_rules::ExecutionRules;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
+pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;
 pub use sequence::Hold;

@@ -9,9 +9,7 @@ mod gpus;
 
 use galatea_types::{Error, Result};
 
-use crate::{
-    Diagnostic, ModelConfig, ModelPriority, QueuePolicy, Scheduling, backend_table::MODEL_FILES,
-};
+use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES};
 
 /// What happens to a model whose configuration has a field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +116,6 @@ const ROWS: &[Row] = &[
     )
     .only("on a backend other than `onnxruntime` and `tensorflow`"),
     row(
-        "optimization.priority",
-        Warn,
-        |c| c.optimization().priority != ModelPriority::Default,
-        "has no effect: all instances run at the same priority",
-    ),
-    row(
         "optimization.cuda",
         Warn,
         |c| !misses_gpus(c) && c.optimization().cuda != crate::CudaOptimization::default(),
@@ -142,12 +134,6 @@ const ROWS: &[Row] = &[
         "has no effect: a batch is made when an instance is free, with all that has arrived by then",
     ),
     row(
-        "instance_group.rate_limiter",
-        Warn,
-        |c| c.instance_groups().iter().any(|g| g.rate_limiter.is_some()),
-        "has no effect: executions are not limited",
-    ),
-    row(
         "instance_group.secondary_devices",
         Warn,
         |c| {
@@ -160,12 +146,6 @@ const ROWS: &[Row] = &[
         Warn,
         |c| c.instance_groups().iter().any(|g| g.is_passive),
         "has no effect: its instances get requests as all others do",
-    ),
-    row(
-        "instance_group.host_policy",
-        Warn,
-        |c| c.instance_groups().iter().any(|g| !g.host_policy.is_empty()),
-        "has no effect: threads and memory are where the system puts them",
     ),
     row(
         "ensemble_scheduling.step.model_namespace",

@@ -51,12 +51,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "optimization { execution_accelerators {} }",
     ),
     (
-        "optimization.priority",
-        ONNX,
-        "optimization { priority: PRIORITY_MAX }",
-        "optimization { priority: PRIORITY_DEFAULT }",
-    ),
-    (
         "optimization.cuda",
         ONNX,
         "optimization { cuda { graph_spec { batch_size: 1 } } }",
@@ -75,19 +69,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "optimization { input_pinned_memory { enable: false } }",
     ),
     (
-        "instance_group.rate_limiter",
-        ONNX,
-        "instance_group { rate_limiter { resources { name: 'R' count: 2 } priority: 2 } }",
-        "instance_group { count: 2 }",
-    ),
-    (
         "instance_group.secondary_devices",
         ONNX,
         "instance_group { secondary_devices { kind: KIND_NVDLA } }",
         "",
     ),
     ("instance_group.passive", ONNX, "instance_group { passive: true }", ""),
-    ("instance_group.host_policy", ONNX, "instance_group { host_policy: 'node0' }", ""),
     (
         "ensemble_scheduling.step.model_namespace",
         ENSEMBLE,

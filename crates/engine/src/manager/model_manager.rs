@@ -62,6 +62,7 @@ impl ModelManager {
             distributions: ModelDistributions::new(&options.metrics),
             hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
+            execution: options.execution.clone(),
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {
@@ -77,6 +78,7 @@ impl ModelManager {
                 versions,
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
+                backend_directory: options.backend_directory.clone(),
                 allows_override_paths: options.allows_override_paths,
                 retry_count: options.load_retry_count,
                 operations: Operations::default(),

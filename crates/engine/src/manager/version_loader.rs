@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Instant};
 use galatea_backend::{LoadContext, ServerAccess};
 use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, Hold, QueueScheduler, SchedulerSpec, StepModel,
+    EnsembleScheduler, EnsembleSpec, ExecutionRules, Hold, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use super::{
     backends::Backends,
@@ -37,6 +37,8 @@ pub(super) struct VersionLoader {
     pub hold: Hold,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
     pub starts_instances_one_by_one: bool,
+    /// See [`EngineOptions::execution`](crate::EngineOptions::execution).
+    pub execution: ExecutionRules,
 }
 
 impl VersionLoader {
@@ -52,7 +54,9 @@ impl VersionLoader {
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
         let warm_up = warm_up::samples(&config, plan.folder.path())?;
-        let model = self.backends.open(config.backend())?.load(LoadContext {
+        let instances = instance_specs(config.instance_groups());
+        let backend = self.backends.open(config.backend())?;
+        let context = LoadContext {
             config: config.clone(),
             version,
             model_dir: plan.folder.path().to_owned(),
@@ -60,19 +64,24 @@ impl VersionLoader {
             backend_config: self.backends.settings(config.backend()),
             paths: plan.paths.clone(),
             server: self.server.clone(),
-        })?;
+        };
+        // Threads that a runtime starts for all instances are where these are.
+        let placement = self.execution.shared_placement(&config, &instances);
+        let loaded = placement.run(|| backend.load(context));
+        let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
         let model = plan.hidden.clone().wrap(Arc::from(model));
         let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
             model: Arc::clone(&model),
-            instances: instance_specs(config.instance_groups()),
+            instances,
             statistics: statistics.clone(),
             initial_states: initial_states::make(&config)?,
             hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
             warm_up,
+            execution: self.execution.clone(),
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),

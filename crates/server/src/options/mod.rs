@@ -9,7 +9,9 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{ControlMode, EngineOptions, Hold};
+use galatea_engine::{
+    ControlMode, EngineOptions, ExecutionRules, Hold, RateLimiter, ResourceSupply,
+};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
@@ -128,6 +130,10 @@ impl ServeOptions {
             engine: EngineOptions {
                 hold: hold(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
+                execution: ExecutionRules {
+                    rate_limiter: rate_limiter(&flags.rate_limit, flags.rate_limit_resources),
+                    ..flags.engine.execution
+                },
                 ..flags.engine
             },
             http_options: HttpOptions {
@@ -212,6 +218,10 @@ fn hold(environment: &Environment) -> Hold {
 fn starts_instances_one_by_one(environment: &Environment) -> bool {
     let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
     is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
+}
+
+fn rate_limiter(mode: &str, provided: Vec<ResourceSupply>) -> Option<Arc<RateLimiter>> {
+    mode.eq_ignore_ascii_case("execution_count").then(|| RateLimiter::new(provided))
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
