@@ -3,7 +3,9 @@
 //!
 //! A backend describes how a group of requests runs as a [`GroupRunner`]; [`execute`] does the rest.
 
+mod cut;
 mod execute;
+mod generated;
 mod join;
 mod model_output;
 pub mod reshape;

@@ -143,7 +143,9 @@ fn batch_io(error: &BatchIoError, raw: &RawModelConfig) -> Option<String> {
         BatchIoError::UnknownTarget(name) => {
             nearest("output", name, raw.output.iter().map(|o| o.name.as_str()))?
         }
-        BatchIoError::RepeatedTarget(_) => "remove one of them".to_owned(),
+        BatchIoError::RepeatedTarget(_) | BatchIoError::RepeatedInput(_) => {
+            "remove one of them".to_owned()
+        }
     })
 }
 

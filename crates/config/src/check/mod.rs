@@ -144,6 +144,11 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         let is_new = |state: &TensorSpec| outputs.iter().all(|output| output.name != state.name);
         model_outputs.extend(sequences.state_outputs().filter(is_new));
     }
+    let mut execution_inputs = model_inputs.clone();
+    for batch_input in &batch_inputs {
+        let source = inputs.iter().find(|input| input.name == batch_input.source);
+        execution_inputs.extend(batch_input.specs(source));
+    }
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -154,6 +159,7 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         outputs,
         model_inputs,
         model_outputs,
+        execution_inputs,
         batch_inputs,
         batch_outputs,
         optimization: optimization::read(raw),

@@ -61,32 +61,6 @@ const ROWS: &[Row] = &[
         "is not supported by this version of the server",
     ),
     row(
-        "input.allow_ragged_batch",
-        Refuse,
-        |c| {
-            c.has_batching() && joins_tensors(c) && c.inputs().iter().any(|i| i.allows_ragged_batch)
-        },
-        "is not supported by this version of the server: it cannot join tensors of different shapes in one \
-         batch. Remove the field, and requests are batched with those of the same shape",
-    )
-    .only("where requests are joined: ONNX and PyTorch models with `max_batch_size` above 0"),
-    row(
-        "batch_input",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_inputs().is_empty(),
-        "is not supported by this version of the server: nothing would fill these inputs of the model. Make \
-         them ordinary inputs, and let clients send them",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
-        "batch_output",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_outputs().is_empty(),
-        "is not supported by this version of the server: outputs are divided by their first dimension. Remove \
-         the field if each request has as many rows there as its batch size",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
