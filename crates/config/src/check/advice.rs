@@ -34,6 +34,7 @@ fn advice(problem: &ConfigError, raw: &RawModelConfig) -> Option<String> {
         ConfigError::Tensor { error, .. } => return tensor(error, raw),
         ConfigError::Ensemble(error) => return of_ensemble(error, raw),
         ConfigError::BatchIo { error, .. } => return batch_io(error, raw),
+        ConfigError::Padding { error, .. } => return Some(error.advice()),
         ConfigError::NoVersionPolicy { .. } => {
             "write `version_policy { latest { num_versions: 1 } }`"
         }

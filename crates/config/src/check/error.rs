@@ -2,7 +2,7 @@
 
 use super::{
     batch_io::BatchIoError, ensemble::EnsembleError, instance_groups::InstanceGroupError,
-    limits::LimitError, metrics::MetricsError, names::NameError,
+    limits::LimitError, metrics::MetricsError, names::NameError, padding::PaddingError,
     response_cache::ResponseCacheError, scheduling::BatchingError, sequence::SequenceError,
     states::StateError, tensors::TensorError, warmup::WarmupError,
 };
@@ -43,6 +43,14 @@ pub enum ConfigError {
         model: String,
         /// What is wrong.
         error: BatchIoError,
+    },
+    /// The parameters `pad_batches`.
+    #[error("{error} for {model}")]
+    Padding {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: PaddingError,
     },
     /// `instance_group`.
     #[error(transparent)]

@@ -6,6 +6,7 @@ mod at;
 mod batch_io;
 mod context;
 mod data_type;
+mod element;
 mod ensemble;
 mod error;
 mod instance_groups;
@@ -13,6 +14,7 @@ mod limits;
 mod metrics;
 mod names;
 mod optimization;
+mod padding;
 mod response_cache;
 mod scheduling;
 mod sequence;
@@ -38,6 +40,7 @@ pub use self::{
     limits::LimitError,
     metrics::MetricsError,
     names::NameError,
+    padding::PaddingError,
     response_cache::ResponseCacheError,
     scheduling::BatchingError,
     sequence::SequenceError,
@@ -149,6 +152,11 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         let source = inputs.iter().find(|input| input.name == batch_input.source);
         execution_inputs.extend(batch_input.specs(source));
     }
+    let parameters = parameters(raw);
+    let padding = padding::check(&parameters, max_batch_size > 0, &inputs, &outputs);
+    let padding = padding.map_err(|error| {
+        error.map(|error| ConfigError::Padding { model: raw.name.clone(), error })
+    })?;
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -166,7 +174,8 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         instance_groups,
         default_model_filename: raw.default_model_filename.clone(),
         scheduling,
-        parameters: parameters(raw),
+        padding,
+        parameters,
         metric_tags: raw.metric_tags.clone(),
         warmups: warmup::check(raw).map_err(At::widen)?,
         is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),

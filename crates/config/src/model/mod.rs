@@ -2,6 +2,7 @@
 
 mod instance;
 mod optimization;
+mod padding;
 mod scheduling;
 mod sequence;
 mod tensor;
@@ -15,6 +16,7 @@ use galatea_types::Shape;
 pub use self::{
     instance::{InstanceGroup, InstanceKind, MissingGpus, RateLimiter, RateLimiterResource},
     optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
+    padding::{PaddedInput, PaddedOutput, Padding, PaddingMask},
     scheduling::{
         DynamicBatching, EnsembleStep, Ensembling, QueuePolicy, Scheduling, TimeoutAction,
     },
@@ -57,6 +59,7 @@ pub struct ModelConfig {
     pub(crate) instance_groups: Vec<InstanceGroup>,
     pub(crate) default_model_filename: String,
     pub(crate) scheduling: Scheduling,
+    pub(crate) padding: Option<Padding>,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) metric_tags: BTreeMap<String, String>,
     pub(crate) warmups: Vec<Warmup>,
@@ -171,6 +174,11 @@ impl ModelConfig {
     /// How requests become executions.
     pub fn scheduling(&self) -> &Scheduling {
         &self.scheduling
+    }
+
+    /// How requests that differ in open dimensions are padded together; `None`: they are not.
+    pub fn padding(&self) -> Option<&Padding> {
+        self.padding.as_ref()
     }
 
     /// `parameters` of the configuration: settings for the backend.

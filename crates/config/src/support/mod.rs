@@ -75,6 +75,13 @@ const ROWS: &[Row] = &[
     )
     .only("for Python models and the built-in backends"),
     row(
+        "parameters.pad_batches",
+        Warn,
+        |c| !joins_tensors(c) && c.padding().is_some(),
+        "has no effect: its backend gets each request by itself, in the shape that it has",
+    )
+    .only("for Python models and the built-in backends"),
+    row(
         "cc_model_filenames",
         Warn,
         |c| !c.raw().cc_model_filenames.is_empty(),

@@ -22,6 +22,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("batch_output", PYTHON, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
+    (
+        "parameters.pad_batches",
+        PYTHON,
+        "parameters { key: 'pad_batches' value { string_value: 'true' } }",
+        "parameters { key: 'pad_batches' value { string_value: 'false' } }",
+    ),
     ("cc_model_filenames", ONNX, "cc_model_filenames { key: '8.0' value: 'a.onnx' }", ""),
     (
         "optimization.graph.level",
