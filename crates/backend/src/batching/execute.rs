@@ -7,6 +7,7 @@ use super::{
     generated::generate,
     join::{Joined, join, missing, tensors_of},
     model_output::ModelOutput,
+    padding::PaddedGroup,
     split::{Division, SplitOutput, respond},
 };
 use crate::Batch;
@@ -57,9 +58,9 @@ pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
 
 fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     match gather(runner, batch, group) {
-        Ok(inputs) => {
+        Ok((inputs, padded)) => {
             batch.mark_input_done();
-            match run(runner, batch, group, inputs) {
+            match run(runner, batch, group, inputs, padded.as_ref()) {
                 Ok(()) => {}
                 Err(error) if group.len() > 1 && runner.is_of_one_request(&error) => {
                     execute_each(runner, batch, group);
@@ -77,20 +78,34 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
-fn gather<R: GroupRunner>(runner: &R, batch: &Batch, group: &[usize]) -> Result<R::Inputs> {
+/// The inputs, and what they are padded to.
+type Gathered<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
+
+fn gather<'r, R: GroupRunner>(
+    runner: &'r R,
+    batch: &Batch,
+    group: &[usize],
+) -> Result<Gathered<'r, R>> {
     let config = runner.config();
+    let padded = PaddedGroup::of(config, batch, group)?;
     let mut joined = Vec::with_capacity(config.execution_inputs().len());
     for (number, spec) in config.model_inputs().iter().enumerate() {
+        let is_scalar = runner.is_scalar(number);
+        let own = padded.as_ref().and_then(|padded| padded.join(spec, is_scalar, batch, group));
+        if let Some(own) = own {
+            joined.push(Some(own?));
+            continue;
+        }
         let tensors = tensors_of(batch, group, spec)?;
         joined.push(match tensors.is_empty() {
             true => None,
-            false => Some(join(spec, runner.is_scalar(number), config.has_batching(), &tensors)?),
+            false => Some(join(spec, is_scalar, config.has_batching(), &tensors)?),
         });
     }
     for target in config.execution_inputs().iter().skip(config.model_inputs().len()) {
         joined.push(Some(gather_generated(config, batch, group, target)?));
     }
-    runner.prepare(joined)
+    Ok((runner.prepare(joined)?, padded))
 }
 
 /// An input that no request brings.
@@ -115,6 +130,7 @@ fn run<R: GroupRunner>(
     batch: &mut Batch,
     group: &[usize],
     inputs: R::Inputs,
+    padded: Option<&PaddedGroup<'_>>,
 ) -> Result<()> {
     let config = runner.config();
     let wanted: Vec<usize> = config
@@ -127,7 +143,7 @@ fn run<R: GroupRunner>(
     let outputs = runner.run(inputs, &wanted);
     batch.mark_output_started();
     let outputs = runner.outputs(outputs?, &wanted)?;
-    let division = Division { config, sizes: sizes(batch, group), batch, group };
+    let division = Division { config, sizes: sizes(batch, group), batch, group, padded };
     let specs = wanted.iter().filter_map(|&number| config.model_outputs().get(number));
     let split = specs.zip(outputs).map(|(spec, out)| division.split(spec, out));
     let split: Vec<SplitOutput> = split.collect::<Result<_>>()?;

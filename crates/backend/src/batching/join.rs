@@ -70,7 +70,7 @@ pub(super) fn join<'t>(
 
 /// The one walk over the elements of a request: they were counted when it was checked, and are again here, so that
 /// a wrong number can never reach a library.
-fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
+pub(super) fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
     let mut texts = Vec::new();
     for tensor in tensors {
         let start = texts.len();
@@ -92,7 +92,7 @@ fn aligned(spec: &TensorSpec, tensor: &Tensor) -> Result<(Bytes, bool)> {
 }
 
 /// The elements of a fixed size, as many as the shape says.
-fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
+pub(super) fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
     let data = tensor.host()?;
     match tensor.shape.byte_size(spec.data_type) == Some(data.len()) {
         true => Ok(data),

@@ -8,6 +8,7 @@ mod execute;
 mod generated;
 mod join;
 mod model_output;
+mod padding;
 pub mod reshape;
 mod split;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_config::{BatchOutput, BatchOutputKind, ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
-use super::{cut::Cut, model_output::ModelOutput, reshape::to_client};
+use super::{cut::Cut, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client};
 use crate::Batch;
 
 /// One output of a group of requests, split along the first dimension.
@@ -24,6 +24,8 @@ pub(super) struct Division<'a> {
     pub group: &'a [usize],
     /// Items of each request.
     pub sizes: Vec<u32>,
+    /// What the requests were padded to.
+    pub padded: Option<&'a PaddedGroup<'a>>,
 }
 
 impl Division<'_> {
@@ -33,13 +35,23 @@ impl Division<'_> {
         let config = self.config;
         let slices = match config.batch_output_for(&spec.name) {
             Some(rule) => self.scatter(rule, spec, &output)?,
-            None if config.has_batching() => split(spec, &output, &self.sizes)
-                .ok_or_else(|| wrong_batch(config, spec, &output.shape, &self.sizes))?,
+            None if config.has_batching() => {
+                let slices = split(spec, &output, &self.sizes)
+                    .ok_or_else(|| wrong_batch(config, spec, &output.shape, &self.sizes))?;
+                self.cut(spec, slices)?
+            }
             None => vec![(to_client(spec, &output.shape), output.data)],
         };
         let (name, data_type) = (spec.name.clone(), spec.data_type);
         let is_for_clients = config.output(&name).is_some();
         Ok(SplitOutput { name, data_type, is_for_clients, slices })
+    }
+
+    /// Without what was padding.
+    fn cut(&self, spec: &TensorSpec, slices: Vec<(Shape, Buffer)>) -> Result<Vec<(Shape, Buffer)>> {
+        let Some(padded) = self.padded else { return Ok(slices) };
+        let slices = slices.into_iter().enumerate();
+        slices.map(|(position, slice)| padded.cut(spec, position, slice)).collect()
     }
 
     /// Gives each request as many elements as its input has, where the configuration leaves a dimension of the output

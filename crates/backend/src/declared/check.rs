@@ -33,7 +33,9 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
 
     /// Inputs that the model has values of its own for do not count.
     fn check_count(&self, config: &ModelConfig) -> Result<()> {
-        let counts = |spec: &&TensorSpec| self.optional_inputs.is_none() || !spec.is_optional;
+        let counts = |spec: &&TensorSpec| {
+            self.optional_inputs.is_none() || !spec.is_optional || is_mask(config, spec)
+        };
         let expected = config.execution_inputs().iter().filter(counts).count();
         let checked = check_input_count(config, expected, self.inputs.len());
         if checked.is_err() {
@@ -119,8 +121,13 @@ fn batch_input_path(config: &ModelConfig, target: &str) -> FieldPath {
     FieldPath::from("batch_input").index(index.unwrap_or(0))
 }
 
+/// Whether the server makes the input where a request has none.
+fn is_mask(config: &ModelConfig, spec: &TensorSpec) -> bool {
+    config.padding().is_some_and(|padding| padding.mask_named(&spec.name).is_some())
+}
+
 fn check_optional(config: &ModelConfig, spec: &TensorSpec) -> Result<()> {
-    if !spec.is_optional || !config.has_batching() {
+    if !spec.is_optional || !config.has_batching() || is_mask(config, spec) {
         return Ok(());
     }
     let (model, input) = (config.name().to_string(), spec.name.to_string());
