@@ -33,7 +33,7 @@ pub use path_rules::{PathError, PathRules, relative_inside};
 pub use pending::PendingRequest;
 pub use pipeline::{Pipeline, TakenBack, WaitingBatches};
 pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
-pub use sequence_states::SequenceStates;
+pub use sequence_states::{SequenceState, SequenceStates};
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use settings::Settings;
 pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};

@@ -42,9 +42,6 @@ fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
     let batch_input = "batch_input { kind: BATCH_ELEMENT_COUNT target_name: \"B\" data_type: TYPE_INT8 source_input: \"IN\" }";
     let reason = "batch input data type must be TYPE_INT32 or TYPE_FP32 for m";
     assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
-    let levels = "dynamic_batching { priority_levels: 1000000000000 default_priority_level: 1 }";
-    let reason = "dynamic_batching.priority_levels of model 'm' is 1000000000000, the limit is 1024: use fewer levels";
-    assert_refused_at_load(&format!("{CONFIG} {levels}"), reason);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Counts for which the server makes something, a thread or a queue: each has a limit.
+//! Counts for which the server makes something, as a thread: each has a limit.
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
@@ -7,9 +7,6 @@ use crate::{FieldPath, RawModelConfig};
 
 /// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
 pub(crate) const MAX_INSTANCES: u64 = 1024;
-
-/// Levels of priority of a model. Each has a queue.
-pub(crate) const MAX_PRIORITY_LEVELS: u64 = 1024;
 
 /// Steps of an ensemble. How they fit together takes a time that grows with the square of their number.
 pub(crate) const MAX_STEPS: u64 = 1024;
@@ -30,22 +27,14 @@ pub struct LimitError {
     fix: &'static str,
 }
 
-/// What each instance and each level of priority of a model costs.
+/// What each instance of a model costs.
 pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
         let fix = "all groups together must not have more instances";
         return refuse(raw, INSTANCES, instances, MAX_INSTANCES, fix);
     }
-    match &raw.scheduling_choice {
-        Some(SchedulingChoice::DynamicBatching(dynamic))
-            if dynamic.priority_levels > MAX_PRIORITY_LEVELS =>
-        {
-            let (field, levels) = ("dynamic_batching.priority_levels", dynamic.priority_levels);
-            refuse(raw, field, levels, MAX_PRIORITY_LEVELS, "use fewer levels")
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 const INSTANCES: &str = "instance_group.count";
@@ -135,16 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_priority() {
-        let levels = |n: u64| {
-            format!("dynamic_batching {{ priority_levels: {n} default_priority_level: 1 }}")
+    fn levels_of_priority_have_no_limit() {
+        let levels = |n: u64, policy: u64| {
+            format!(
+                "max_batch_size: 1 dynamic_batching {{ priority_levels: {n} default_priority_level: {n}
+                   priority_queue_policy {{ key: {policy} value {{ max_queue_size: 1 }} }} }}"
+            )
         };
-        assert_eq!(checked(&levels(1024)), Ok(()));
-        for n in [1025, 1_000_000_000_000, u64::MAX] {
-            let text = format!(
-                "dynamic_batching.priority_levels of model 'm' is {n}, the limit is 1024: use fewer levels"
-            );
-            assert_eq!(checked(&levels(n)), Err(text));
+        for n in [1024, 1_000_000_000_000, u64::MAX] {
+            assert_eq!(checked(&levels(n, n)), Ok(()));
         }
+        assert!(checked(&levels(1024, 1025)).is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("optimization", "", "Hints that change how fast the model runs, and not what it answers"),
             works("dynamic_batching", "no batches are formed; on for a completed ONNX model that batches",
                   "Requests are joined in batches. `dynamic_batching {}` is enough to switch it on"),
-            by_table("sequence_batching", "", "The requests of a sequence go to one instance, which keeps its state"),
+            works("sequence_batching", "", "The requests of a sequence go to one instance, which keeps its state"),
             works("ensemble_scheduling", "", "The model is a graph of other models, and has no file of its own"),
             works("instance_group", "one group, of kind `KIND_AUTO`", "How many instances of the model run, and on what"),
             works("default_model_filename", "`model.onnx`, `model.pt`, `model.pt2` or `model.py`, by the backend",

@@ -55,12 +55,6 @@ impl Row {
 /// In the order in which they are reported; the first that refuses ends the load.
 const ROWS: &[Row] = &[
     row(
-        "sequence_batching",
-        Refuse,
-        |c| matches!(c.scheduling(), Scheduling::Sequence(_)),
-        "is not supported by this version of the server",
-    ),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),

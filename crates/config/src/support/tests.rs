@@ -14,7 +14,6 @@ const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYP
 
 /// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
 const EXAMPLES: &[(&str, &str, &str, &str)] = &[
-    ("sequence_batching", "backend: 'python'", "sequence_batching {}", ""),
     (
         "batch_input",
         PYTHON,

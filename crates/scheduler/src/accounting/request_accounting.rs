@@ -12,6 +12,7 @@ use galatea_telemetry::{
 use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
 use super::{count_once::CountOnce, failure_log::FailureLog};
+use crate::request_failure::RequestFailure;
 
 /// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
 /// once, whatever became of its requests.
@@ -90,9 +91,12 @@ impl RequestAccounting {
         let taken = batch.taken();
         let inferred = if taken.has_failed { 0 } else { taken.items };
         let mut items = Items { inferred, executed: taken.items };
-        for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
+        for (PendingRequest { request, context, is_filler, .. }, outcome) in batch.outcomes() {
             let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
             items.executed += rows;
+            if *is_filler {
+                continue;
+            }
             if self.statistics.has_first_response() && matches!(outcome, Outcome::Answered(_)) {
                 self.statistics.record_first_response(context.timeline.total());
             }
@@ -107,6 +111,10 @@ impl RequestAccounting {
                 }
                 Outcome::Unanswered => {
                     self.record_failure(id, context, FailureReason::Backend, &unanswered());
+                }
+                Outcome::ExecutedAgain => {
+                    let error = RequestFailure::NotIterative.into();
+                    self.record_failure(id, context, FailureReason::Backend, &error);
                 }
             }
         }
@@ -178,8 +186,10 @@ impl RequestAccounting {
     }
 
     fn record_execution(&self, batch: &Batch, once: Option<&CountOnce>, items: Items) {
-        let succeeded =
-            batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
+        let has_succeeded = |(pending, outcome): &(&PendingRequest, &Outcome)| {
+            matches!(outcome, Outcome::Answered(Ok(_))) && !pending.is_filler
+        };
+        let succeeded = batch.outcomes().filter(has_succeeded);
         let requests = succeeded.map(|(pending, _)| request_record(&pending.context));
         match once {
             Some(once) if !once.is_first() => self.statistics.record_successes(requests),

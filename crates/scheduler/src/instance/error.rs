@@ -9,6 +9,8 @@ use galatea_types::Error;
 pub(crate) enum InstanceError {
     #[error("cannot start the thread of instance '{instance}': {source}")]
     NoThread { instance: String, source: io::Error },
+    #[error("cannot start the thread for the time-outs of model '{model}': {source}")]
+    NoExpiryThread { model: String, source: io::Error },
     #[error("starting instance '{instance}' of model '{model}' panicked: {reason}")]
     StartPanicked { instance: String, model: String, reason: String },
     /// Why the instance must be restarted.
@@ -23,7 +25,10 @@ impl From<InstanceError> for Error {
     fn from(error: InstanceError) -> Self {
         let message = error.to_string();
         match error {
-            InstanceError::NoThread { source, .. } => Error::internal(message).with_source(source),
+            InstanceError::NoThread { source, .. }
+            | InstanceError::NoExpiryThread { source, .. } => {
+                Error::internal(message).with_source(source)
+            }
             _ => Error::internal(message),
         }
     }

@@ -7,6 +7,7 @@ mod pipelined;
 mod responses;
 mod restart_backoff;
 mod slot;
+mod steps;
 mod thread;
 
 pub(crate) use error::InstanceError;

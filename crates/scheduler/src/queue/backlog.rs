@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 
 use super::{
     batching::{BatchRules, Decision, next_batch},
@@ -34,6 +34,18 @@ impl<T: Queued> Backlog<T> {
         Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
     }
 
+    /// Of one instance whose sequences are batched by age.
+    pub fn of_sequences(
+        config: &ModelConfig,
+        batching: &SequenceBatching,
+        hold_until_queued: usize,
+    ) -> Self {
+        let rules = BatchRules::of_sequences(config, batching);
+        let join_rules = JoinRules::from_config(config);
+        let requests = PriorityQueue::plain();
+        Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
+    }
+
     pub fn len(&self) -> usize {
         self.requests.len()
     }
@@ -46,6 +58,11 @@ impl<T: Queued> Backlog<T> {
     /// Whether decisions depend on the time.
     pub fn needs_clock(&self) -> bool {
         self.rules.has_delay() || self.requests.has_timeouts()
+    }
+
+    /// Whether requests may fail because they have waited too long.
+    pub fn rejects_late(&self) -> bool {
+        self.requests.rejects_late()
     }
 
     /// Whether several requests may be served together.
@@ -106,6 +123,12 @@ impl<T: Queued> Backlog<T> {
     /// Removes all requests that nobody waits for: each must be answered.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         self.requests.take_abandoned()
+    }
+
+    /// Removes all requests that fail because they have waited too long: each must be answered. Also returns when the next
+    /// one may have.
+    pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        self.requests.take_expired(now)
     }
 
     /// Removes the requests that the last decision found expired or abandoned: each must be answered.

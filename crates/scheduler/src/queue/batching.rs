@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{DynamicBatching, ModelConfig, Scheduling};
+use galatea_config::{
+    DynamicBatching, ModelConfig, Scheduling, SequenceBatching, SequenceStrategy,
+};
 
 use super::{
     priority_queue::{Cursor, PriorityQueue},
@@ -55,23 +57,38 @@ impl BatchRules {
             Scheduling::Dynamic(dynamic) if config.has_batching() => {
                 Self::dynamic(dynamic, u64::from(config.max_batch_size()))
             }
-            _ => Self {
-                joins_requests: false,
-                max_items: 1,
-                preferred: vec![1],
-                delay: Duration::ZERO,
-            },
+            _ => Self::one_by_one(),
+        }
+    }
+
+    /// Of the oldest strategy of a sequence batcher.
+    pub fn of_sequences(config: &ModelConfig, batching: &SequenceBatching) -> Self {
+        match &batching.strategy {
+            SequenceStrategy::Oldest { preferred_batch_sizes, max_queue_delay, .. }
+                if config.has_batching() =>
+            {
+                let max_items = u64::from(config.max_batch_size());
+                Self::preferring(preferred_batch_sizes, max_items, *max_queue_delay)
+            }
+            _ => Self::one_by_one(),
         }
     }
 
     pub fn dynamic(config: &DynamicBatching, max_items: u64) -> Self {
-        let mut preferred: Vec<_> =
-            config.preferred_batch_sizes.iter().map(|&n| u64::from(n)).collect();
+        Self::preferring(&config.preferred_batch_sizes, max_items, config.max_queue_delay)
+    }
+
+    fn preferring(sizes: &[u32], max_items: u64, delay: Duration) -> Self {
+        let mut preferred: Vec<_> = sizes.iter().map(|&n| u64::from(n)).collect();
         if preferred.is_empty() {
             preferred.push(max_items);
         }
         preferred.sort_unstable();
-        Self { joins_requests: true, max_items, preferred, delay: config.max_queue_delay }
+        Self { joins_requests: true, max_items, preferred, delay }
+    }
+
+    fn one_by_one() -> Self {
+        Self { joins_requests: false, max_items: 1, preferred: vec![1], delay: Duration::ZERO }
     }
 
     pub fn joins_requests(&self) -> bool {
@@ -172,7 +189,7 @@ fn gather<T: Queued>(
         }
         first.get_or_insert(cursor);
         pending.add(items, entry.value.queued_at(), entry.expires_at);
-        if rules.preferred.contains(&pending.items) {
+        if rules.preferred.binary_search(&pending.items).is_ok() {
             pending.marked = Some(pending.requests);
         }
         cursor.advance();

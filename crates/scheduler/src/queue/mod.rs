@@ -7,6 +7,7 @@ mod backlog;
 mod batching;
 mod fair_list;
 mod join_rules;
+mod levels;
 mod priority_queue;
 mod queued;
 

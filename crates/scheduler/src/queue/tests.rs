@@ -148,3 +148,79 @@ fn a_full_level_refuses_and_others_do_not() {
     let mut push = |priority| queue.push(with_priority(priority, fake(0, 1, start))).is_ok();
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
 }
+
+/// One level for each request: of as many as there can be, those exist that have a request, and a few.
+#[test]
+fn levels_exist_as_long_as_they_have_requests() {
+    const REQUESTS: usize = 20_000;
+    let mut config = batching(&[], Duration::ZERO);
+    config.priority_levels = u64::MAX;
+    config.default_priority_level = u64::MAX;
+    config.default_queue_policy.default_timeout = Some(MS);
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config, 1);
+    let level_of =
+        |id: usize| u64::MAX - (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000_007;
+    let fill = |queue: &mut PriorityQueue<Fake>, is_abandoned| {
+        for id in 0..REQUESTS {
+            let request = Fake { is_abandoned, ..fake(id, 1, start) };
+            queue.push(with_priority(level_of(id), request)).expect("no limit");
+        }
+        assert_eq!((queue.len(), queue.item_count()), (REQUESTS, REQUESTS as u64));
+        assert!(queue.existing_levels() > REQUESTS / 2);
+    };
+    let is_forgotten = |queue: &PriorityQueue<Fake>| {
+        assert_eq!((queue.len(), queue.item_count()), (0, 0));
+        assert!(queue.existing_levels() <= 8);
+    };
+
+    fill(&mut queue, false);
+    let mut levels = Vec::new();
+    while queue.len() > 0 {
+        levels.extend(queue.take(7).iter().map(|request| request.placement.priority));
+    }
+    assert!(levels.is_sorted());
+    assert_eq!(levels.len(), REQUESTS);
+    is_forgotten(&queue);
+
+    fill(&mut queue, false);
+    let (expired, next) = queue.take_expired(start + MS);
+    assert_eq!((expired.len(), next), (REQUESTS, None));
+    is_forgotten(&queue);
+
+    fill(&mut queue, true);
+    assert_eq!(queue.take_abandoned().len(), REQUESTS);
+    is_forgotten(&queue);
+
+    fill(&mut queue, false);
+    let rules = BatchRules::dynamic(&config, 8);
+    assert_eq!(next_batch(&mut queue, &rules, same_shape, start + MS, false), Decision::Empty);
+    assert_eq!(queue.take_dropped().len(), REQUESTS);
+    is_forgotten(&queue);
+}
+
+#[test]
+fn those_whose_time_is_over_leave_wherever_they_stand() {
+    let mut config = batching(&[], Duration::ZERO);
+    config.default_queue_policy.default_timeout = Some(MS * 30);
+    config.default_queue_policy.allows_timeout_override = true;
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config, 1);
+    for (id, timeout) in [20, 5, 0, 10, 5].into_iter().enumerate() {
+        let placement = Placement { timeout: Some(MS * timeout), ..Placement::default() };
+        let client = Some(id as u64 % 2);
+        let request = Fake { placement, client, ..fake(id, 1, start) };
+        queue.push(request).expect("no limit");
+    }
+    let mut expired_at = |ms: u32| {
+        let (expired, next) = queue.take_expired(start + MS * ms);
+        let mut ids: Vec<_> = expired.iter().map(|request| request.id).collect();
+        ids.sort_unstable();
+        (ids, next.map(|next| (next - start).as_millis()))
+    };
+    assert_eq!(expired_at(4), (vec![], Some(5)));
+    assert_eq!(expired_at(5), (vec![1, 4], Some(10)));
+    assert_eq!(expired_at(25), (vec![0, 3], Some(30)));
+    assert_eq!(expired_at(30), (vec![2], None));
+    assert_eq!((queue.len(), queue.item_count()), (0, 0));
+}

@@ -18,4 +18,5 @@ mod pipeline;
 mod probe;
 mod streams;
 mod stress;
+mod time_outs;
 mod traces;
