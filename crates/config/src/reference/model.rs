@@ -82,7 +82,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("is_shape_tensor", "false", "The values are shapes")
                 .refused("shape tensors are TensorRT's"),
             works("allow_ragged_batch", "false", "Requests of different shapes may share a batch")
-                .with("Python models get each request's own tensor anyway"),
+                .with("the elements of all requests in one dimension; Python models get each request's own tensor"),
             works("optional", "false", "A request may leave it out"),
             works("is_non_linear_format_io", "false", "The tensor lies in a format of TensorRT")
                 .refused("these formats are TensorRT's"),
