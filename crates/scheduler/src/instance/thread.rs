@@ -177,6 +177,7 @@ impl InstanceThread<'_> {
         if let Err(panic) = &result {
             batch.fail_all(&self.note_panic(&**panic));
         }
+        self.slot.queue.about_to_answer(self.slot.index);
         let (end, taken) = self.slot.responses.answer_batch(batch, streams.as_deref());
         self.busy_until = end;
         // Without an observer nobody reports when a request that was taken has ended.

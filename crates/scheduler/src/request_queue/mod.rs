@@ -33,6 +33,8 @@ pub(crate) struct RequestQueue<T = QueuedRequest> {
     /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
+    /// How long batches wait is learned.
+    learns_delay: bool,
     /// The time where nothing depends on it.
     epoch: Instant,
 }
@@ -110,6 +112,7 @@ impl<T: Queued> RequestQueue<T> {
         Self {
             needs_clock: backlog.needs_clock(),
             joins_requests: backlog.joins_requests(),
+            learns_delay: backlog.learns_delay(),
             parking: Parking::new(State {
                 backlog,
                 handed_over: RequestsHandedOver::default(),
@@ -200,6 +203,14 @@ impl<T: Queued> RequestQueue<T> {
                     state = state.sleep(|s| s.is_closed || s.is_called_off(index));
                 }
             }
+        }
+    }
+
+    /// The instance has executed what it had. Told before it answers: whoever has an answer may be back with the next
+    /// request at once, and is not to be taken for one more.
+    pub fn about_to_answer(&self, index: usize) {
+        if self.learns_delay {
+            self.parking.lock().note_end(index);
         }
     }
 
