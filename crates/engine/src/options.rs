@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use galatea_config::MissingGpus;
+use galatea_scheduler::Hold;
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 use galatea_types::MemoryBudget;
 
@@ -54,9 +55,9 @@ pub struct EngineOptions {
     pub metrics: MetricsOptions,
     /// The machine's GPUs: by default none.
     pub gpus: GpuOptions,
-    /// No model executes anything until this many requests are queued for it; 0 turns that off. Triton's test
-    /// suite needs it, to form batches deterministically.
-    pub hold_until_queued: usize,
+    /// No model executes anything until so many requests are queued for it. Triton's test suite needs it, to form batches
+    /// deterministically.
+    pub hold: Hold,
     /// Instances of a model are started one after the other, and not all at the same time.
     pub starts_instances_one_by_one: bool,
     /// What bounds the memory of requests and responses: by default nothing.
@@ -94,7 +95,7 @@ impl Default for EngineOptions {
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
-            hold_until_queued: 0,
+            hold: Hold::default(),
             starts_instances_one_by_one: false,
             memory: MemoryBudget::unlimited(),
         }

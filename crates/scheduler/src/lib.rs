@@ -14,7 +14,7 @@
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
 //! - Statistics are written, and failed requests logged, in `accounting` only.
 //!
-//! Not here yet: thread priority by `optimization.priority`, sequences, rate limiter.
+//! Not here yet: thread priority by `optimization.priority`, rate limiter.
 
 #![warn(missing_docs)]
 
@@ -34,5 +34,7 @@ mod sequence;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
+pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use scheduler::Scheduler;
+pub use sequence::Hold;

@@ -100,7 +100,7 @@ fn run<R: GroupRunner>(
         .model_outputs()
         .iter()
         .enumerate()
-        .filter(|(number, spec)| is_state(config, *number) || is_wanted(batch, group, &spec.name))
+        .filter(|(_, spec)| config.is_state(&spec.name) || is_wanted(batch, group, &spec.name))
         .map(|(number, _)| number)
         .collect();
     let outputs = runner.run(inputs, &wanted);
@@ -112,11 +112,6 @@ fn run<R: GroupRunner>(
     let split: Vec<SplitOutput> = split.collect::<Result<_>>()?;
     respond(batch, group, &split);
     Ok(())
-}
-
-/// Whether this output is nothing but a state of a sequence, which every request needs.
-fn is_state(config: &ModelConfig, output: usize) -> bool {
-    output >= config.outputs().len()
 }
 
 /// Whether some request of the group asks for this output.

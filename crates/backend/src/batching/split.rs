@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor, byte_strings};
+use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor, byte_strings};
 
 use super::{model_output::ModelOutput, reshape::to_client};
 use crate::Batch;
@@ -12,8 +12,8 @@ use crate::Batch;
 pub(super) struct SplitOutput {
     name: Arc<str>,
     data_type: DataType,
-    /// A state that clients do not see is none.
-    is_for_clients: bool,
+    /// The next execution of each request's sequence needs it, whatever its client asks for.
+    is_state: bool,
     slices: Vec<(Shape, Buffer)>,
 }
 
@@ -34,8 +34,8 @@ impl SplitOutput {
             vec![(to_client(spec, &shape), data)]
         };
         let (name, data_type) = (spec.name.clone(), spec.data_type);
-        let is_for_clients = config.output(&name).is_some();
-        Ok(Self { name, data_type, is_for_clients, slices })
+        let is_state = config.is_state(&name);
+        Ok(Self { name, data_type, is_state, slices })
     }
 
     /// What the request at `position` of the group gets.
@@ -43,6 +43,11 @@ impl SplitOutput {
         let (shape, data) = self.slices.get(position).cloned().ok_or_else(|| {
             Error::internal(format!("output '{}' was not split for request {position}", self.name))
         })?;
+        let data = match self.is_state && self.slices.len() > 1 {
+            // A sequence that pauses must not keep what the others of its batch gave.
+            true => copy(&data)?,
+            false => data,
+        };
         Ok(Tensor { name: self.name.clone(), data_type: self.data_type, shape, data })
     }
 }
@@ -53,11 +58,18 @@ pub(super) fn respond(batch: &mut Batch, group: &[usize], outputs: &[SplitOutput
         let Some(request) = batch.request(index) else { continue };
         let tensors: Result<Vec<Tensor>> = outputs
             .iter()
-            .filter(|output| output.is_for_clients && request.wants_output(&output.name))
+            .filter(|output| output.is_state || request.wants_output(&output.name))
             .map(|output| output.tensor(position))
             .collect();
         batch.respond(index, tensors);
     }
+}
+
+fn copy(data: &Buffer) -> Result<Buffer> {
+    let data = data.host()?;
+    let mut block = AlignedBlock::with_capacity(data.len());
+    block.extend_from_slice(data);
+    Ok(block.freeze())
 }
 
 /// Cuts along the first dimension. `None` when that is not the number of items in the batch.

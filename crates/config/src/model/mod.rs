@@ -110,6 +110,14 @@ impl ModelConfig {
         &self.model_outputs
     }
 
+    /// Whether this output of the model is a state of its sequences.
+    pub fn is_state(&self, output: &str) -> bool {
+        match &self.scheduling {
+            Scheduling::Sequence(batching) => batching.states.iter().any(|s| &*s.output == output),
+            _ => false,
+        }
+    }
+
     /// Inputs that the server makes from the shapes of a ragged batch.
     pub fn batch_inputs(&self) -> &[BatchInput] {
         &self.batch_inputs

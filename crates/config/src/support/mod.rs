@@ -55,12 +55,6 @@ impl Row {
 /// In the order in which they are reported; the first that refuses ends the load.
 const ROWS: &[Row] = &[
     row(
-        "sequence_batching",
-        Refuse,
-        |c| matches!(c.scheduling(), Scheduling::Sequence(_)),
-        "is not supported by this version of the server",
-    ),
-    row(
         "input.allow_ragged_batch",
         Refuse,
         |c| {
@@ -178,12 +172,6 @@ const ROWS: &[Row] = &[
         Warn,
         has_namespaces,
         "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
-    ),
-    row(
-        "model_warmup",
-        Warn,
-        |c| !c.raw().model_warmup.is_empty(),
-        "is not supported yet: its first requests run cold",
     ),
     row(
         "model_operations",

@@ -17,7 +17,6 @@ const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYP
 
 /// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
 const EXAMPLES: &[(&str, &str, &str, &str)] = &[
-    ("sequence_batching", "backend: 'python'", "sequence_batching {}", ""),
     (
         "input.allow_ragged_batch",
         ONNX,
@@ -98,13 +97,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } ensemble_scheduling {
            step { model_name: 'a'
                   input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
-    ),
-    (
-        "model_warmup",
-        ONNX,
-        "model_warmup { name: 'w' batch_size: 1
-           inputs { key: 'IN' value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        "",
     ),
     ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
     (

@@ -60,7 +60,7 @@ impl ModelManager {
             server,
             unloader: Unloader::start(lifecycle.clone()),
             distributions: ModelDistributions::new(&options.metrics),
-            hold_until_queued: options.hold_until_queued,
+            hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
         };
         let dependencies = Arc::<Dependencies>::default();

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_backend::{LoadContext, ServerAccess};
-use galatea_config::{ModelConfig, differ_in_instances_only};
+use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, QueueScheduler, SchedulerSpec, StepModel,
+    EnsembleScheduler, EnsembleSpec, Hold, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
 use galatea_types::Result;
@@ -16,11 +16,12 @@ use super::{
     plan::LoadPlan,
 };
 use crate::{
-    labels,
+    initial_states, labels,
     lifecycle::Generation,
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -32,8 +33,8 @@ pub(super) struct VersionLoader {
     pub unloader: Unloader,
     /// What is recorded of each version.
     pub distributions: ModelDistributions,
-    /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
-    pub hold_until_queued: usize,
+    /// See [`EngineOptions::hold`](crate::EngineOptions::hold).
+    pub hold: Hold,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
     pub starts_instances_one_by_one: bool,
 }
@@ -50,6 +51,7 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
         let model = self.backends.open(config.backend())?.load(LoadContext {
             config: config.clone(),
             version,
@@ -67,8 +69,10 @@ impl VersionLoader {
             model: Arc::clone(&model),
             instances: instance_specs(config.instance_groups()),
             statistics: statistics.clone(),
-            hold_until_queued: self.hold_until_queued,
+            initial_states: initial_states::make(&config)?,
+            hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
@@ -90,7 +94,10 @@ impl VersionLoader {
 
     /// Whether a ready version can be given the instances of this configuration while it is ready.
     pub fn can_change_instances(&self, model: &ServedModel, config: &ModelConfig) -> bool {
-        differ_in_instances_only(model.current_config().raw(), config.raw())
+        // What its instances have of sequences would be lost.
+        let has_sequences = matches!(config.scheduling(), Scheduling::Sequence(_));
+        !has_sequences
+            && differ_in_instances_only(model.current_config().raw(), config.raw())
             && model.can_have(&instance_specs(config.instance_groups()))
     }
 

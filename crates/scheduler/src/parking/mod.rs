@@ -77,13 +77,8 @@ pub(crate) struct Locked<'a, S> {
 }
 
 impl<S> Parking<S> {
-    /// All threads share one lane.
-    pub fn new(value: S) -> Self {
-        Self::with_lanes(value, 1)
-    }
-
     /// `lanes`: how many there are, at least one.
-    pub fn with_lanes(value: S, lanes: usize) -> Self {
+    pub fn new(value: S, lanes: usize) -> Self {
         let lanes = lanes.max(1);
         let waiting = (0..lanes).map(|_| Lane::default()).collect();
         let timekeeper = Timekeeper::default();
@@ -238,6 +233,20 @@ impl<'a, S> Locked<'a, S> {
         waiting.sleeping -= 1;
         waiting.woken += 1;
         self.unlock().sleepers.notify_one();
+    }
+
+    /// Wakes a thread of a lane, be it asleep or the leader, without unlocking.
+    pub fn wake_lane(&mut self, lane: usize) {
+        let Some(waiting) = self.state.lanes.get_mut(lane) else { return };
+        let places = &self.parking.places[lane];
+        if let Some(leader) = &mut waiting.leader {
+            leader.is_woken = true;
+            places.leader.notify_one();
+        } else if waiting.sleeping > 0 {
+            waiting.sleeping -= 1;
+            waiting.woken += 1;
+            places.sleepers.notify_one();
+        }
     }
 
     /// Unlocks, and makes every thread and every observer look at the value again.

@@ -76,7 +76,7 @@ fn take_in_pairs(parking: &Shared) -> u64 {
 /// Runs two threads that add three things each beside three that take them.
 fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
     let run = move || {
-        let parking = Arc::new(Parking::new(Things::default()));
+        let parking = Arc::new(Parking::new(Things::default(), 1));
         let spawn = |f: Box<dyn FnOnce(&Shared) -> u64 + Send>| {
             let parking = parking.clone();
             thread::spawn(move || f(&parking))
@@ -124,7 +124,7 @@ fn a_leader_is_woken_when_its_batch_is_complete() {
 fn a_leader_gives_up_when_its_time_is_over() {
     shuttle::check_random(
         || {
-            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }));
+            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }, 1));
             let batch =
                 GrowingBatch { until: Instant::now() + Duration::from_secs(60), enough_items: 2 };
             let things = parking.lock().lead(batch, |things| things.is_closed);
@@ -137,7 +137,7 @@ fn a_leader_gives_up_when_its_time_is_over() {
 #[test]
 fn nobody_sleeps_while_there_is_work_for_another_thread() {
     let run = || {
-        let parking = Arc::new(Parking::new(Things::default()));
+        let parking = Arc::new(Parking::new(Things::default(), 1));
         // Each thread is busy until all of them are.
         let all_busy = Arc::new(Barrier::new(3));
         let takers = [(); 3].map(|()| {
@@ -167,7 +167,7 @@ fn each_lane_is_woken_for_its_own_work() {
         is_closed: bool,
     }
     let run = || {
-        let parking = Arc::new(Parking::with_lanes(Two::default(), 2));
+        let parking = Arc::new(Parking::new(Two::default(), 2));
         let threads: Vec<_> = (0..2)
             .map(|lane| {
                 let parking = parking.clone();

@@ -124,14 +124,14 @@ impl InstanceSet {
     }
 
     fn watch_expiry(&self, model: &str) -> Result<()> {
-        if !self.queue.rejects_late() {
+        if !self.queue.has_expiry() {
             return Ok(());
         }
         let (queue, responses) = (self.queue.clone(), self.responses.clone());
         let watch = move || {
             while let Some(expired) = queue.next_expired() {
                 let count = expired.len();
-                responses.answer_expired(expired);
+                responses.answer_dropped(expired);
                 queue.finish(count);
             }
         };

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{RequestQueue, State};
-use crate::{parking::Locked, queue::Queued};
+use super::{NotExecuted, RequestQueue, State};
+use crate::{parking::Locked, sequence::OfSequence};
 
 /// Between two looks at all that waits.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
@@ -12,15 +12,15 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 /// A look at all that waits takes this part of the time at most, however long the queue is.
 const SHARE_OF_TIME: u32 = 20;
 
-impl<T: Queued> RequestQueue<T> {
-    /// Whether requests may fail because they have waited too long.
-    pub fn rejects_late(&self) -> bool {
-        self.parking.lock().backlog.rejects_late()
+impl<T: OfSequence> RequestQueue<T> {
+    /// Whether something happens to what waits when a time has come, whatever the instances do.
+    pub fn has_expiry(&self) -> bool {
+        self.parking.lock().waiting.has_expiry()
     }
 
     /// Waits for requests that fail because they have waited too long. They count as taken until
     /// [`RequestQueue::finish`]. `None`: the queue is closed, and the threads of all instances have ended.
-    pub fn next_expired(&self) -> Option<Vec<T>> {
+    pub fn next_expired(&self) -> Option<Vec<(T, NotExecuted)>> {
         let is_over = |state: &State<T>| state.is_closed && state.live_threads == 0;
         let mut state = self.parking.lock();
         while !is_over(&state) {
@@ -35,7 +35,7 @@ impl<T: Queued> RequestQueue<T> {
     }
 }
 
-impl<T: Queued> Locked<'_, State<T>> {
+impl<T: OfSequence> Locked<'_, State<T>> {
     /// A request was queued that expires then. `are_released`: those that wait were held back until now.
     pub(super) fn expect_expiry(&mut self, expires_at: Option<Instant>, are_released: bool) {
         match (expires_at, are_released) {
@@ -45,13 +45,14 @@ impl<T: Queued> Locked<'_, State<T>> {
         }
     }
 
-    fn look_for_expired(&mut self) -> Vec<T> {
+    fn look_for_expired(&mut self) -> Vec<(T, NotExecuted)> {
         let begin = Instant::now();
         let (expired, next) = match self.is_held() {
             true => (Vec::new(), None),
-            false => self.backlog.take_expired(begin),
+            false => self.waiting.take_expired(begin),
         };
         let end = Instant::now();
+        self.wake_fed(usize::MAX);
         let pause = end.duration_since(begin).saturating_mul(SHARE_OF_TIME).max(MIN_PAUSE);
         self.looked(next, end.checked_add(pause).unwrap_or(end));
         expired

@@ -18,6 +18,7 @@
 //! - A sequence that lost one of its requests unexecuted, or its instance, is over: nothing of it is executed any more.
 
 mod backlog;
+mod inputs;
 mod key;
 mod rules;
 mod sequences;
@@ -26,7 +27,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use key::{OfSequence, Owner};
+pub(crate) use inputs::SequenceInputs;
+pub(crate) use key::OfSequence;
+pub use rules::Hold;
 pub(crate) use rules::SequenceRules;
-pub(crate) use sequences::{Pushed, SequenceDrop, SequenceRefusal, Sequences};
+#[cfg(test)]
+pub(crate) use sequences::Pushed;
+pub(crate) use sequences::{SequenceDrop, SequenceRefusal, Sequences};
 pub(crate) use step::{SlotTicket, Step, StepEnd};

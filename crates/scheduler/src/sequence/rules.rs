@@ -62,10 +62,12 @@ impl SequenceRules {
     }
 }
 
-/// What must wait before anything is executed, for tests; see [`crate::SchedulerSpec`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hold {
+/// What must wait before anything is executed, for tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Requests in the queue, or in the slots of sequences; 0: nothing is held back.
     pub queued: usize,
+    /// And requests of sequences that have no slot.
     pub backlogged: usize,
 }
 

@@ -65,8 +65,8 @@ pub(crate) struct Pushed {
     /// The instance that may execute it next, and whether it may join the batch that waits to grow; `None` where others come
     /// first.
     pub next: Option<(usize, bool)>,
-    /// It begins a sequence of a name whose sequence has not ended.
-    pub restarts: bool,
+    /// It begins a sequence of this name although one that has not ended has it.
+    pub restarts: Option<CorrelationId>,
 }
 
 /// Why a request was not accepted.
@@ -124,12 +124,8 @@ impl<T: OfSequence> Sequences<T> {
         self.backlog.len() + self.in_slots()
     }
 
-    /// Requests that wait in slots of this instance.
-    pub fn len_of(&self, instance: usize) -> usize {
-        self.instances.get(instance).map_or(0, InstanceSlots::queued)
-    }
-
     /// Sequences that may go on, those that wait for a slot included.
+    #[cfg(test)]
     pub fn live_count(&self) -> usize {
         self.live.len()
     }
@@ -160,6 +156,7 @@ impl<T: OfSequence> Sequences<T> {
             Ok(found) => found,
             Err(refusal) => return Err((request, refusal)),
         };
+        let restarts = restarts.then(|| request.correlation_id().clone());
         let next = match found {
             Found::Slot { instance, slot } => self.push_to_slot(request, instance, slot, now),
             Found::Backlog(number) => self.push_to_backlog(request, number, now),
@@ -411,16 +408,23 @@ impl<T: OfSequence> Sequences<T> {
     }
 
     /// Drops the sequences of the backlog that have waited for too long.
-    pub fn expire_backlog(&mut self, now: Instant) {
+    fn expire_backlog(&mut self, now: Instant) {
         for (number, waiting) in self.backlog.take_expired(now) {
             self.drop_waiting(number, waiting, &SequenceDrop::Expired);
         }
     }
 
-    /// When something happens to this instance's sequences, or to those that wait, without any request.
-    pub fn next_event(&self, instance: usize) -> Option<Instant> {
-        let idle = self.instances.get(instance).and_then(|slots| slots.idle_check);
-        [idle, self.backlog.next_expiry()].into_iter().flatten().min()
+    /// When something is over without any request, or may be.
+    pub fn next_event(&self) -> Option<Instant> {
+        // While the backlog is empty nothing waits for what an idle sequence has; it is ended all the same.
+        let idle = self.instances.iter().filter_map(|slots| slots.idle_check);
+        idle.chain(self.backlog.next_expiry()).min()
+    }
+
+    /// Ends what is over at `now`: idle sequences, and those that have waited for too long.
+    pub fn end_overdue(&mut self, now: Instant) {
+        self.expire_backlog(now);
+        self.end_idle(now);
     }
 
     /// Ends this sequence if it has had no request for too long.

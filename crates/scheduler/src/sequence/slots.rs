@@ -64,7 +64,7 @@ impl<T: OfSequence> Slot<T> {
 }
 
 /// A request whose turn is next in its slot.
-pub(super) struct Head<T> {
+pub(crate) struct Head<T> {
     pub slot: u32,
     pub request: T,
 }

@@ -13,10 +13,10 @@ use crate::{
 const OLDEST: &str = "oldest { max_candidate_sequences: 2 }";
 
 fn next(instance: usize) -> Pushed {
-    Pushed { next: Some((instance, true)), restarts: false }
+    Pushed { next: Some((instance, true)), restarts: None }
 }
 
-const WAITS: Pushed = Pushed { next: None, restarts: false };
+const WAITS: Pushed = Pushed { next: None, restarts: None };
 
 #[track_caller]
 fn push(sequences: &mut Sequences<Fake>, request: Fake) -> Pushed {
@@ -135,7 +135,7 @@ fn a_start_within_a_sequence_begins_it_again_in_its_slot() {
         let mut all = sequences(&config(2, strategy), 1, (0, 0), now);
         push(&mut all, fake(1, 1, "s", now));
         push(&mut all, fake(2, 1, "", now));
-        assert!(push(&mut all, fake(3, 1, "s", now)).restarts);
+        assert!(push(&mut all, fake(3, 1, "s", now)).restarts.is_some());
         push(&mut all, fake(4, 1, "", now));
         let mut states = Vec::new();
         for _ in 0..4 {
@@ -194,7 +194,7 @@ fn an_idle_sequence_makes_room() {
     assert_eq!(run(&mut all, 0, start + MS), [Some(1)]);
     // Not the arrival of its last request counts but the end of that.
     assert_eq!(run(&mut all, 0, start + MS * 5), []);
-    let event = all.next_event(0).expect("something to wait for");
+    let event = all.next_event().expect("something to wait for");
     assert_eq!(event, start + MS * 6);
     assert_eq!(run(&mut all, 0, event), [Some(2)]);
     let refused = all.push(fake(3, 1, "", start), event).expect_err("over").1;
@@ -224,8 +224,8 @@ fn a_sequence_waits_for_a_slot_no_longer_than_its_requests_may() {
     push(&mut all, fake(2, 2, "s", start));
     push(&mut all, Fake { timeout: Some(MS * 3), ..fake(3, 2, "e", start) });
     push(&mut all, fake(4, 3, "s", start));
-    assert_eq!(all.next_event(0), Some(start + MS * 3));
-    all.expire_backlog(start + MS * 3);
+    assert_eq!(all.next_event(), Some(start + MS * 3));
+    all.end_overdue(start + MS * 3);
     assert_eq!(dropped(&mut all), [(2, "expired"), (3, "expired")]);
     push(&mut all, fake(5, 1, "e", start));
     assert_eq!(run(&mut all, 0, start), [Some(1)]);
