@@ -143,7 +143,7 @@ fn callers_meet_where_the_delay_is_learned() {
     all_succeed(answers);
     let together = sizes[10..].iter().filter(|&&size| size == 3).count();
     assert!(together >= 20, "{sizes:?}");
-    assert!(rig.scheduler.learned_batch_delay() > Some(Duration::ZERO));
+    assert!(rig.scheduler.learned_batch_delay().is_some());
 }
 
 #[test]
