@@ -8,6 +8,7 @@ use std::{
 };
 
 use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
     warm_up::WarmupSample,
 };
 use crate::{
+    ExecutionRules,
     accounting::{Items, StreamAccounting},
     load::LoadMeter,
     queued_request::QueuedRequest,
@@ -35,6 +37,9 @@ const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
@@ -55,7 +60,9 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(context) {
+    let placement = context.execution.placement(&context.config, &slot.spec);
+    let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
+    match placed.and_then(|()| slot.start(context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
