@@ -81,7 +81,7 @@ def client_models(folder):
 # What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
 PREPARED = {"examples/clients/README.md": client_models, "docs/check.md": wrong_models, "docs/tensorflow.md": tensorflow_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
 # Pages whose commands ask a server that is there already.
-SERVED = {"docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
+SERVED = {"docs/batching.md", "docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
 
 
 def is_command(block):

@@ -12,6 +12,7 @@ mod ahead;
 mod expiry;
 mod handed_over;
 mod instances;
+mod learned_delay;
 mod permits;
 mod sequences;
 #[cfg(test)]
@@ -46,6 +47,8 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
     /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
+    /// How long batches wait is learned.
+    learns_delay: bool,
     /// Each instance has work that no other may do.
     is_per_instance: bool,
     /// The time where nothing depends on it.
@@ -151,11 +154,12 @@ impl<T: OfSequence> From<usize> for Done<T> {
 impl<T: OfSequence> RequestQueue<T> {
     /// `hold`: nothing is executed until so many requests wait.
     pub fn new(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
-        let waiting = Waiting::from_config(config, instances, hold);
+        let mut waiting = Waiting::from_config(config, instances, hold);
         let lanes = if waiting.is_per_instance() { instances } else { 1 };
         Self {
             needs_clock: waiting.needs_clock(),
             joins_requests: waiting.joins_requests(),
+            learns_delay: waiting.requests().is_some_and(|backlog| backlog.learns_delay()),
             is_per_instance: waiting.is_per_instance(),
             parking: Parking::new(
                 State {
@@ -407,15 +411,6 @@ impl<T: OfSequence> State<T> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
             false => self.health.defect(index).cloned().map(Work::Restart),
-        }
-    }
-
-    /// The instance executes nothing from now on.
-    fn note_end(&mut self, index: usize) {
-        if let Some(backlog) = self.waiting.requests()
-            && backlog.learns_delay()
-        {
-            backlog.ended(index, Instant::now());
         }
     }
 
