@@ -59,7 +59,9 @@ class Noting:
     def write(self, warm_up, instances=1, max_batch_size=0):
         config = repositories.identity_config(max_batch_size=max_batch_size, more=warm_up)
         config += f"instance_group [ {{ count: {instances} kind: KIND_CPU }} ]\n"
-        files = {"1/model.py": MODEL.format(folder=str(self.folder))}
+        # Written once: the model's code is no part of what changes.
+        is_new = not (self.repository / "m/1/model.py").exists()
+        files = {"1/model.py": MODEL.format(folder=str(self.folder))} if is_new else {}
         repositories.write_model(self.repository, "m", "galatea", "python", config, files)
 
     def load(self):
@@ -173,9 +175,9 @@ REFUSED = [
     (sample(batch_size=5), 4, "failed to run warmup sample 'it': batch size 5 for 'm', max allowed is 4"),
     (sample(dims="[ 4611686018427387904 ]"), 0, "is too large with input 'INPUT0' of shape [4611686018427387904]"),
     (sample(dims="[ 300000000 ]"), 0, "the limit is 1073741824 bytes for all samples together"),
-    (sample(data='input_data_file: "."'), 0, "failed to open text file for read m/warmup/.: "),
-    (sample(data='input_data_file: "../config.pbtxt"'), 0, "failed to open text file for read m/warmup/../config.pbtxt: "),
-    (sample(data='input_data_file: "../../x"'), 0, "must be a relative path that stays inside"),
+    (sample(data='input_data_file: "none"'), 0, "failed to open text file for read m/warmup/none: No such file or directory"),
+    (sample(data='input_data_file: "."'), 0, "input_data_file '.' of model 'm' must be a relative path that stays inside"),
+    (sample(data='input_data_file: "../x"'), 0, "input_data_file '../x' of model 'm' must be a relative path that stays inside"),
     (sample(count=4000000000), 0, "model_warmup.count of model 'm' is 4000000000, the limit is 100000"),
 ]
 
