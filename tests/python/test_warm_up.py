@@ -223,6 +223,18 @@ def test_onnx_with_a_stock_client(tmp_path):
         assert "model 'simple' instance simple_0_0 is running warmup sample 'pair' for iteration 1" in server.text()
 
 
+def test_the_example_of_the_page(tmp_path):
+    page = (servers.ROOT / "docs/warm-up.md").read_text()
+    example = page.split("```pbtxt\n")[1].split("```")[0]
+    folder = onnx_model(tmp_path, example)
+    (folder / "warmup").mkdir()
+    (folder / "warmup/row").write_bytes(bytes(64))
+    assert check("--model-repository", tmp_path) == []
+    with servers.galatea(tmp_path) as server:
+        sizes = {b["batch_size"] for b in clients.statistics(server, "simple")["batch_stats"]}
+        assert sizes == {1, 4}
+
+
 def check(*arguments):
     command = [servers.galatea_binary(), "check", *map(str, arguments), "--json"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
