@@ -17,7 +17,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, prepared},
 };
-use galatea_scheduler::{Hold, QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
 
@@ -87,6 +87,7 @@ fn start(
         hold: Hold::default(),
         starts_one_by_one: false,
         warm_up: Vec::new(),
+        execution: ExecutionRules::default(),
     })
     .expect("it starts")
 }

@@ -114,6 +114,7 @@ impl<'a> Looker<'a> {
             gpus: &self.options.gpus,
             is_automatic: self.options.auto_completes_config,
             paths: &self.paths,
+            backend_directory: self.options.backend_directory.as_deref(),
         }
     }
 

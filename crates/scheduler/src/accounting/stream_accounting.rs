@@ -6,7 +6,10 @@ use galatea_backend::{RequestEnd, RequestObserver};
 use galatea_telemetry::ResponseRecord;
 use galatea_types::RequestContext;
 
-use super::{count_once::CountOnce, request_accounting::RequestAccounting};
+use super::{
+    count_once::CountOnce,
+    request_accounting::{Items, RequestAccounting},
+};
 use crate::{instance::OpenStream, request_queue::RequestQueue};
 
 /// The requests of one execution that are answered after `execute` has returned.
@@ -17,7 +20,7 @@ pub(crate) struct StreamAccounting {
     /// Where its requests came from; `None`: they warm the instance up.
     queue: Option<Arc<RequestQueue>>,
     accounting: Arc<RequestAccounting>,
-    items: u64,
+    items: Items,
     once: CountOnce,
     /// The instance is needed until all of them have ended.
     _open: OpenStream,
@@ -28,7 +31,7 @@ impl StreamAccounting {
     pub fn new(
         queue: Option<Arc<RequestQueue>>,
         accounting: Arc<RequestAccounting>,
-        items: u64,
+        items: Items,
         open: OpenStream,
     ) -> Self {
         Self { queue, accounting, items, once: CountOnce::default(), _open: open }

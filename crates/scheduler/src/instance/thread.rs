@@ -8,6 +8,7 @@ use std::{
 };
 
 use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use super::{
@@ -17,9 +18,9 @@ use super::{
     warm_up::WarmupSample,
 };
 use crate::{
-    accounting::StreamAccounting,
+    ExecutionRules,
+    accounting::{Items, StreamAccounting},
     load::LoadMeter,
-    queue::Queued,
     queued_request::QueuedRequest,
     request_queue::{Done, RequestQueue, Work},
     sequence::SequenceInputs,
@@ -36,6 +37,9 @@ const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
@@ -56,7 +60,9 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(context) {
+    let placement = context.execution.placement(&context.config, &slot.spec);
+    let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
+    match placed.and_then(|()| slot.start(context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -164,21 +170,17 @@ impl InstanceThread<'_> {
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
+        let count = requests.len();
         // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
         let mut pending = Vec::with_capacity(count);
         pending.extend(requests.into_iter().map(|request| self.slot.responses.take(request)));
         let batch = self.new_batch(pending);
-        let (batch, streams) = self.run(batch, items);
+        let (batch, streams) = self.run(batch);
         count - self.answer(batch, streams)
     }
 
-    /// Has the instance execute a batch. After a panic it counts as broken. `items`: of its requests.
-    pub(super) fn run(
-        &mut self,
-        mut batch: Batch,
-        items: u64,
-    ) -> (Batch, Option<Arc<StreamAccounting>>) {
+    /// Has the instance execute a batch. After a panic it counts as broken.
+    pub(super) fn run(&mut self, mut batch: Batch) -> (Batch, Option<Arc<StreamAccounting>>) {
         let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let begun = batch.execution().received;
         if !self.context.may_answer_later {
@@ -186,8 +188,8 @@ impl InstanceThread<'_> {
         }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams =
-                StreamAccounting::new(Some(queue.clone()), accounting, items, open.open(begun));
+            let (items, open) = (Items::of(&batch), open.open(begun));
+            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams

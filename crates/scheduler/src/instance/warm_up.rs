@@ -18,7 +18,7 @@ use super::{
     thread::ModelContext,
 };
 use crate::{
-    accounting::StreamAccounting,
+    accounting::{Items, StreamAccounting},
     sync::{LockExt, Mutex, mpsc},
 };
 
@@ -120,11 +120,10 @@ impl Execution<'_> {
         pending: Vec<PendingRequest>,
         instance: &mut dyn ModelInstance,
     ) -> Option<Error> {
-        let items = pending.len() as u64;
         let mut batch = Batch::new(self.context.name.clone(), self.context.version, pending);
         let streams = self.context.may_answer_later.then(|| {
             let open = self.slot.streams.open(batch.execution().received);
-            let accounting = self.responses.accounting().clone();
+            let (accounting, items) = (self.responses.accounting().clone(), Items::of(&batch));
             let streams = Arc::new(StreamAccounting::new(None, accounting, items, open));
             batch.observe(streams.clone());
             streams

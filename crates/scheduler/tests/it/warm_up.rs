@@ -13,7 +13,7 @@ use galatea_backend::{
     testing::{instance_spec, model_config},
 };
 use galatea_config::ModelConfig;
-use galatea_scheduler::{Hold, QueueScheduler, SchedulerSpec, WarmupSample};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, SchedulerSpec, WarmupSample};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Code, DataType, Error, Responder, Result, Tensor};
 
@@ -88,6 +88,7 @@ impl Scripted {
             initial_states: Vec::new(),
             hold: Hold::default(),
             starts_one_by_one: false,
+            execution: ExecutionRules::default(),
             warm_up,
         })
     }
