@@ -23,6 +23,7 @@ mod lifecycle;
 mod look_up_error;
 mod manager;
 mod metrics;
+mod model_file;
 mod model_id;
 mod options;
 mod override_folders;
@@ -36,6 +37,7 @@ mod startup;
 mod statistics;
 mod unloader;
 mod verbose;
+mod warm_up;
 
 pub use backend_registry::{BackendRegistry, InspectorRegistry, Registry};
 pub use backend_settings::BackendSettings;

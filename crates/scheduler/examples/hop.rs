@@ -86,6 +86,7 @@ fn start(
         initial_states: Vec::new(),
         hold: Hold::default(),
         starts_one_by_one: false,
+        warm_up: Vec::new(),
         execution: ExecutionRules::default(),
     })
     .expect("it starts")

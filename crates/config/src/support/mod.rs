@@ -53,32 +53,6 @@ impl Row {
 /// In the order in which they are reported; the first that refuses ends the load.
 const ROWS: &[Row] = &[
     row(
-        "input.allow_ragged_batch",
-        Refuse,
-        |c| {
-            c.has_batching() && joins_tensors(c) && c.inputs().iter().any(|i| i.allows_ragged_batch)
-        },
-        "is not supported by this version of the server: it cannot join tensors of different shapes in one \
-         batch. Remove the field, and requests are batched with those of the same shape",
-    )
-    .only("where requests are joined: ONNX and PyTorch models with `max_batch_size` above 0"),
-    row(
-        "batch_input",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_inputs().is_empty(),
-        "is not supported by this version of the server: nothing would fill these inputs of the model. Make \
-         them ordinary inputs, and let clients send them",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
-        "batch_output",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_outputs().is_empty(),
-        "is not supported by this version of the server: outputs are divided by their first dimension. Remove \
-         the field if each request has as many rows there as its batch size",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
@@ -90,6 +64,13 @@ const ROWS: &[Row] = &[
         Warn,
         |c| !joins_tensors(c) && !c.batch_outputs().is_empty(),
         "has no effect: its backend answers each request by itself",
+    )
+    .only("for Python models and the built-in backends"),
+    row(
+        "parameters.pad_batches",
+        Warn,
+        |c| !joins_tensors(c) && c.padding().is_some(),
+        "has no effect: its backend gets each request by itself, in the shape that it has",
     )
     .only("for Python models and the built-in backends"),
     row(
@@ -152,12 +133,6 @@ const ROWS: &[Row] = &[
         Warn,
         has_namespaces,
         "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
-    ),
-    row(
-        "model_warmup",
-        Warn,
-        |c| !c.raw().model_warmup.is_empty(),
-        "is not supported yet: its first requests run cold",
     ),
     row(
         "model_operations",

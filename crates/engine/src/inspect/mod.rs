@@ -23,6 +23,7 @@ use crate::{
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+    warm_up,
 };
 
 /// What an inspection found.
@@ -248,6 +249,7 @@ impl<'a> Looker<'a> {
         if plan.is_ensemble() {
             return Ok(());
         }
+        warm_up::samples(config, plan.folder.path())?;
         let version_dir = plan.folder.version_dir(version);
         let context = CompletionContext {
             model_name: &plan.folder.name,

@@ -21,6 +21,7 @@ use crate::{
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -52,6 +53,7 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
         let instances = instance_specs(config.instance_groups());
         let backend = self.backends.open(config.backend())?;
         let context = LoadContext {
@@ -78,6 +80,7 @@ impl VersionLoader {
             initial_states: initial_states::make(&config)?,
             hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
             execution: self.execution.clone(),
         })?;
         Ok(ServedModel::new(ServedModelSpec {

@@ -17,7 +17,7 @@ use crate::{
     ExecutionRules, Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    instance::{ModelContext, Responses},
+    instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
@@ -53,6 +53,8 @@ pub struct SchedulerSpec {
     pub hold: Hold,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
+    /// What each instance executes, in this order, before it is ready, also when it is started again.
+    pub warm_up: Vec<WarmupSample>,
     /// What limits the executions of all models, and where threads run.
     pub execution: ExecutionRules,
 }
@@ -99,6 +101,8 @@ impl QueueScheduler {
             version,
             model,
             may_answer_later,
+            has_batching: config.has_batching(),
+            warm_up: spec.warm_up,
             // What is handed over ahead would be executed without a permit.
             is_pipelined: !may_answer_later
                 && execution.rate_limiter.is_none()
@@ -139,6 +143,11 @@ impl QueueScheduler {
         let (instances, working) = self.instance_counts();
         let capacity = Capacity { instances, working, per_execution: self.per_execution };
         self.context.load.load(now, self.accounting.pending(), capacity)
+    }
+
+    /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
+    pub fn learned_batch_delay(&self) -> Option<Duration> {
+        self.set.queue.learned_delay()
     }
 
     /// The instances there are.

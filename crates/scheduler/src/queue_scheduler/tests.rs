@@ -218,6 +218,7 @@ fn spec(model: impl Model + 'static) -> SchedulerSpec {
         initial_states: Vec::new(),
         hold: Hold::default(),
         starts_one_by_one: false,
+        warm_up: Vec::new(),
         execution: ExecutionRules::default(),
     }
 }

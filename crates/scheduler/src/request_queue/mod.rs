@@ -210,6 +210,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.lock_for(index);
         state.finish(done.requests);
         state.finish_steps(index, done.steps);
+        state.note_end(index);
         self.looks_for_work(index);
         loop {
             let dropped = state.take_dropped();
@@ -363,6 +364,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
+        state.note_end(index);
         state.notify_observers();
         if state.live_threads == 0 {
             state.wake_timekeeper();
@@ -416,6 +418,11 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock().health.has_working_instance()
     }
 
+    /// How long batches waited lately for more requests, where that is learned.
+    pub fn learned_delay(&self) -> Option<Duration> {
+        self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
+    }
+
     /// How many instances there are, and how many of them work.
     pub fn instance_counts(&self) -> (usize, usize) {
         let state = self.parking.lock();
@@ -433,9 +440,9 @@ impl<T: OfSequence> RequestQueue<T> {
         state.is_called_off(index) || self.has_permit(index)
     }
 
-    fn decide(&self, state: &mut State<T>, index: usize) -> Decision {
-        let now = self.now();
-        state.waiting.decide(index, now, state.is_closed)
+    fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
+        let (idle, is_closed) = (state.idle_threads(), state.is_closed);
+        state.waiting.decide(index, idle, self.now(), is_closed)
     }
 
     fn now(&self) -> Instant {
@@ -502,6 +509,15 @@ impl<T: OfSequence> State<T> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
             false => self.health.defect(index).cloned().map(Work::Restart),
+        }
+    }
+
+    /// The instance executes nothing from now on.
+    fn note_end(&mut self, index: usize) {
+        if let Some(backlog) = self.waiting.requests()
+            && backlog.learns_delay()
+        {
+            backlog.ended(index, Instant::now());
         }
     }
 

@@ -201,6 +201,7 @@ impl Rig {
             initial_states: Vec::new(),
             hold: Hold::default(),
             starts_one_by_one: false,
+            warm_up: Vec::new(),
             execution: ExecutionRules::default(),
         });
         Self { scheduler: scheduler.expect("it starts"), statistics, log, stage }

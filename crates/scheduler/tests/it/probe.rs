@@ -246,6 +246,7 @@ impl Setup {
             initial_states: Vec::new(),
             hold: Hold { queued: self.hold_until_queued, backlogged: 0 },
             starts_one_by_one: self.starts_one_by_one,
+            warm_up: Vec::new(),
             execution: ExecutionRules::default(),
         })?;
         Ok(Rig {
