@@ -34,8 +34,8 @@ mod sequence;
 mod sync;
 
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
-pub use instance::WarmupSample;
 pub use execution_rules::ExecutionRules;
+pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;

@@ -218,11 +218,7 @@ impl<T: OfSequence> RequestQueue<T> {
                 return Work::Dropped(dropped);
             }
             if let Some(work) = state.called_off(index) {
-                // First: who is woken takes the turn that it had.
-                let wakes = self.leave_permits(index);
-                let left = state.waiting.len();
-                state.wake_for_rest(left);
-                wakes.wake();
+                self.leave(state, index);
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
@@ -433,11 +429,6 @@ impl<T: OfSequence> RequestQueue<T> {
     pub fn can_do_without(&self, index: usize) -> bool {
         let state = self.parking.lock();
         !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
-    }
-
-    /// Whether a thread that sleeps is to look again although it was not woken for work.
-    fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
-        state.is_called_off(index) || self.has_permit(index)
     }
 
     fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
