@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_config::MissingGpus;
+use galatea_response_cache::ResponseCache;
 use galatea_scheduler::{ExecutionRules, Hold};
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 use galatea_types::MemoryBudget;
@@ -64,6 +65,8 @@ pub struct EngineOptions {
     pub starts_instances_one_by_one: bool,
     /// What limits the executions of models, and where their threads run: by default nothing does.
     pub execution: ExecutionRules,
+    /// Where the responses of models with `response_cache` are kept; `None`: their requests are all executed.
+    pub response_cache: Option<Arc<dyn ResponseCache>>,
     /// What bounds the memory of requests and responses: by default nothing.
     pub memory: Arc<MemoryBudget>,
 }
@@ -103,6 +106,7 @@ impl Default for EngineOptions {
             hold: Hold::default(),
             starts_instances_one_by_one: false,
             execution: ExecutionRules::default(),
+            response_cache: None,
             memory: MemoryBudget::unlimited(),
         }
     }

@@ -17,9 +17,11 @@
 #![warn(missing_docs)]
 
 mod accounting;
+mod cached;
 mod completion;
 mod ensemble;
 mod execution_rules;
+mod in_flight;
 mod instance;
 mod load;
 mod parking;
@@ -33,6 +35,7 @@ mod scheduler;
 mod sequence;
 mod sync;
 
+pub use cached::{CachedScheduler, CachedSpec};
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use execution_rules::ExecutionRules;
 pub use instance::WarmupSample;

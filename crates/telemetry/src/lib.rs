@@ -25,7 +25,7 @@ pub use distributions::{
     RecentDurations, Summary,
 };
 pub use line_limit::{LineLimit, tell_suppressed};
-pub use records::{BatchRecord, RequestRecord};
+pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
 pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
 pub use statistics::{
     Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,

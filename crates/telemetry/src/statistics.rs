@@ -13,7 +13,7 @@ use galatea_types::LockExt;
 
 use crate::{
     distributions::{DistributionSettings, Distributions, DistributionsSnapshot, RecentDurations},
-    records::{BatchRecord, PHASES, RequestRecord},
+    records::{BatchRecord, CacheHitRecord, PHASES, RequestRecord},
     responses::{MAX_COUNTED_RESPONSES, ResponseRecord, ResponseStatistics},
 };
 
@@ -132,9 +132,9 @@ pub struct StatisticsSnapshot {
     pub compute_infer: DurationCount,
     /// Taking outputs apart, per request that succeeded.
     pub compute_output: DurationCount,
-    /// Answers from the response cache: none yet.
+    /// Requests that were answered from the response cache, and their look-ups.
     pub cache_hit: DurationCount,
-    /// Requests that the response cache could not answer: none yet.
+    /// Requests that the response cache could not answer: their look-ups and, where that was waited for, the insertion.
     pub cache_miss: DurationCount,
     /// Failures by reason, in the order of [`FailureReason::ALL`].
     pub failures: [u64; 4],
@@ -232,6 +232,30 @@ impl ModelStatistics {
     /// end one by one, long after they were executed.
     pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
         self.recorded.lock_unpoisoned().add_successes(requests);
+    }
+
+    /// Counts a request that was answered from the response cache. It is a success as well.
+    pub fn record_cache_hit(&self, hit: &CacheHitRecord) {
+        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        c.success.add(1, hit.total);
+        c.queue.add(1, hit.queue);
+        c.cache_hit.add(1, hit.look_up);
+        if let Some(distributions) = distributions {
+            distributions.cache_hit(Instant::now(), hit);
+        }
+    }
+
+    /// Counts a request that the response cache could not answer, beside what became of it. `insertion`: of its answer,
+    /// which its client waits for as well; `None` where there was none.
+    pub fn record_cache_miss(&self, look_up: Duration, insertion: Option<Duration>) {
+        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let insertion = insertion.unwrap_or_default();
+        // The look-up was before the execution, and is in the time of the request already.
+        c.success.add(0, insertion);
+        c.cache_miss.add(1, look_up + insertion);
+        if let Some(distributions) = distributions {
+            distributions.cache_miss(Instant::now(), look_up + insertion);
+        }
     }
 
     /// Counts a request that failed after `total`.

@@ -45,7 +45,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("model_transaction_policy", "one response to each request", "Whether a request has exactly one response"),
             works("model_repository_agents", "", "What the model's files go through before they are loaded")
                 .with("the agent `checksum`; a model that names another one does not load"),
-            by_table("response_cache", "", "Equal requests are answered from memory"),
+            works("response_cache", "", "Whether equal requests are answered from the server's [response cache](response-cache.md)"),
             works("model_metrics", "the server's buckets", "Buckets of the model's histograms"),
         ],
     },
@@ -161,7 +161,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         message: "ModelResponseCache",
         about: "",
-        fields: &[by_table("enable", "false", "Responses of this model may come from the cache")],
+        fields: &[works("enable", "false", "Responses of this model may come from the cache")],
     },
     Section {
         message: "ModelMetrics",

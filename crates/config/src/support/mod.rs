@@ -149,12 +149,6 @@ const ROWS: &[Row] = &[
          batch dimension; else remove dynamic_batching",
     )
     .only("where `max_batch_size` is 0 and none of its settings of queues is used"),
-    row(
-        "response_cache",
-        Warn,
-        ModelConfig::caches_responses,
-        "is not supported yet: every request is executed",
-    ),
 ];
 
 /// What becomes of a field that is set, by one row of the table.

@@ -82,7 +82,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "dynamic_batching { max_queue_delay_microseconds: 100 }",
         "dynamic_batching { default_queue_policy { max_queue_size: 2 } }",
     ),
-    ("response_cache", ONNX, "response_cache { enable: true }", "response_cache { enable: false }"),
 ];
 
 #[test]
@@ -132,7 +131,7 @@ fn tensors_that_are_listed_twice() {
 #[test]
 fn several_warnings_are_all_given() {
     let config = model_config(&format!(
-        "{ONNX} optimization {{ eager_batching: true }} response_cache {{ enable: true }}"
+        "{ONNX} optimization {{ eager_batching: true }} model_warmup {{ name: 'w' }}"
     ));
     let warnings = config.check_support().expect("only warnings");
     assert_eq!(warnings.len(), 2, "{warnings:?}");

@@ -7,6 +7,7 @@
 
 mod backends;
 mod batch_strategy;
+mod cached_models;
 mod configuration;
 mod control_error;
 mod cycle;

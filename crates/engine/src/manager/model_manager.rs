@@ -11,6 +11,7 @@ use galatea_types::{LockExt, Result};
 
 use super::{
     backends::Backends,
+    cached_models::CachedModels,
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{self, Failures, LoadFailure},
@@ -60,6 +61,7 @@ impl ModelManager {
             server,
             unloader: Unloader::start(lifecycle.clone()),
             distributions: ModelDistributions::new(&options.metrics),
+            cached: CachedModels::new(options),
             hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
             execution: options.execution.clone(),

@@ -12,6 +12,7 @@ use galatea_types::{Error, Result};
 
 use super::{
     backends::Backends,
+    cached_models::CachedModels,
     instance_changes::{InstanceChange, instance_specs},
     plan::LoadPlan,
 };
@@ -33,6 +34,8 @@ pub(super) struct VersionLoader {
     pub unloader: Unloader,
     /// What is recorded of each version.
     pub distributions: ModelDistributions,
+    /// Whose responses are kept, and where.
+    pub cached: CachedModels,
     /// See [`EngineOptions::hold`](crate::EngineOptions::hold).
     pub hold: Hold,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
@@ -70,7 +73,10 @@ impl VersionLoader {
         let loaded = placement.run(|| backend.load(context));
         let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
         let model = plan.hidden.clone().wrap(Arc::from(model));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, &[])?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
@@ -85,12 +91,13 @@ impl VersionLoader {
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
             instances: Some(scheduler.clone()),
-            scheduler,
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             model: Some(model),
             statistics,
             labels,
@@ -135,18 +142,24 @@ impl VersionLoader {
         generation: Generation,
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
+        config.check_cacheable()?;
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, models)?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
+        let scheduler = Arc::new(scheduler);
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
-            scheduler: Arc::new(scheduler),
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             instances: None,
             model: None,
             statistics,

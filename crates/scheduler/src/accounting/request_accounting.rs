@@ -17,7 +17,7 @@ use crate::request_failure::RequestFailure;
 /// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
 /// once, whatever became of its requests.
 pub(crate) struct RequestAccounting {
-    statistics: Arc<ModelStatistics>,
+    pub(super) statistics: Arc<ModelStatistics>,
     failure_log: Option<FailureLog>,
 }
 
@@ -27,8 +27,9 @@ impl RequestAccounting {
         Self { statistics, failure_log: Some(FailureLog::new(model, version)) }
     }
 
-    /// For an ensemble, which only passes on how its steps failed: that was logged there.
-    pub fn of_ensemble(statistics: Arc<ModelStatistics>) -> Self {
+    /// Beside the scheduler that executes: of an ensemble, which only passes on how its steps failed, and of the response cache.
+    /// What failed was logged there.
+    pub fn beside_executor(statistics: Arc<ModelStatistics>) -> Self {
         Self { statistics, failure_log: None }
     }
 

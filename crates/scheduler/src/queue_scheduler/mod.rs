@@ -323,7 +323,8 @@ fn per_execution(config: &ModelConfig) -> usize {
     }
 }
 
-fn preserves_ordering(config: &ModelConfig) -> bool {
+/// Whether responses leave in the order of arrival.
+pub(crate) fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
 }
 

@@ -18,6 +18,7 @@ mod poller;
 pub mod port_holder;
 pub mod remote;
 mod repositories;
+mod response_cache;
 mod services;
 mod shutdown;
 mod socket;
@@ -65,6 +66,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     // Whoever asked for encryption gets no server without.
     let _tls_reload = encryption::open(&mut options)?;
     let policy = authentication::open(&mut options)?;
+    response_cache::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
@@ -83,6 +85,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     }));
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
+    }
+    if let Some(cache) = options.engine.response_cache.clone() {
+        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
     }
     if let Some(policy) = &policy {
         engine.add_figures(authentication::figures(policy));
