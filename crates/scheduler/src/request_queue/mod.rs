@@ -223,11 +223,7 @@ impl<T: OfSequence> RequestQueue<T> {
                 return Work::Dropped(dropped);
             }
             if let Some(work) = state.called_off(index) {
-                // First: who is woken takes the turn that it had.
-                let wakes = self.leave_permits(index);
-                let left = state.waiting.len();
-                state.wake_for_rest(left);
-                wakes.wake();
+                self.leave(state, index);
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
@@ -335,11 +331,6 @@ impl<T: OfSequence> RequestQueue<T> {
     pub fn wait_for_end(&self, deadline: Instant) -> bool {
         let has_ended = |state: &State<T>| state.live_threads == 0 && state.executing == 0;
         self.parking.wait_for(left_until(deadline), has_ended)
-    }
-
-    /// Whether a thread that sleeps is to look again although it was not woken for work.
-    fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
-        state.is_called_off(index) || self.has_permit(index)
     }
 
     fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
