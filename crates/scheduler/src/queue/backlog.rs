@@ -6,7 +6,7 @@ use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 
 use super::{
     batching::{BatchRules, Decision, next_batch},
-    join_rules::JoinRules,
+    join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
     queued::Queued,
 };
@@ -98,8 +98,8 @@ impl<T: Queued> Backlog<T> {
             return Decision::Empty;
         }
         let join_rules = &self.join_rules;
-        let can_join = |a: &T, b: &T| a.can_join(b, join_rules);
-        next_batch(&mut self.requests, &self.rules, can_join, now, is_closed)
+        let joins = |first: &T, new: &T, extent: &mut Extent| new.joins(first, extent, join_rules);
+        next_batch(&mut self.requests, &self.rules, joins, now, is_closed)
     }
 
     /// Whether requests are still held back until enough of them wait. Once released, they are never held again.
