@@ -41,12 +41,12 @@ pub(super) const SECTIONS: &[Section] = &[
             works("parameters", "", "Settings for the backend, by name. Which there are is told by the pages of the \
                    backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md); `pad_batches` is of \
                    [mixed shapes](mixed-shapes.md)"),
-            by_table("model_warmup", "", "Requests that each instance executes before those of clients"),
+            works("model_warmup", "", "Requests that each instance executes before those of clients, see [warm-up](warm-up.md)"),
             works("model_operations", "", "Libraries of custom operators"),
             works("model_transaction_policy", "one response to each request", "Whether a request has exactly one response"),
             works("model_repository_agents", "", "What the model's files go through before they are loaded")
                 .with("the agent `checksum`; a model that names another one does not load"),
-            by_table("response_cache", "", "Equal requests are answered from memory"),
+            works("response_cache", "", "Whether equal requests are answered from the server's [response cache](response-cache.md)"),
             works("model_metrics", "the server's buckets", "Buckets of the model's histograms"),
         ],
     },
@@ -162,7 +162,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         message: "ModelResponseCache",
         about: "",
-        fields: &[by_table("enable", "false", "Responses of this model may come from the cache")],
+        fields: &[works("enable", "false", "Responses of this model may come from the cache")],
     },
     Section {
         message: "ModelMetrics",

@@ -41,12 +41,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "optimization { execution_accelerators {} }",
     ),
     (
-        "optimization.priority",
-        ONNX,
-        "optimization { priority: PRIORITY_MAX }",
-        "optimization { priority: PRIORITY_DEFAULT }",
-    ),
-    (
         "optimization.cuda",
         ONNX,
         "optimization { cuda { graph_spec { batch_size: 1 } } }",
@@ -65,19 +59,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "optimization { input_pinned_memory { enable: false } }",
     ),
     (
-        "instance_group.rate_limiter",
-        ONNX,
-        "instance_group { rate_limiter { resources { name: 'R' count: 2 } priority: 2 } }",
-        "instance_group { count: 2 }",
-    ),
-    (
         "instance_group.secondary_devices",
         ONNX,
         "instance_group { secondary_devices { kind: KIND_NVDLA } }",
         "",
     ),
     ("instance_group.passive", ONNX, "instance_group { passive: true }", ""),
-    ("instance_group.host_policy", ONNX, "instance_group { host_policy: 'node0' }", ""),
     (
         "ensemble_scheduling.step.model_namespace",
         ENSEMBLE,
@@ -88,13 +75,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
            step { model_name: 'a'
                   input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
     ),
-    (
-        "model_warmup",
-        ONNX,
-        "model_warmup { name: 'w' batch_size: 1
-           inputs { key: 'IN' value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        "",
-    ),
     ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
     (
         "dynamic_batching",
@@ -102,7 +82,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "dynamic_batching { max_queue_delay_microseconds: 100 }",
         "dynamic_batching { default_queue_policy { max_queue_size: 2 } }",
     ),
-    ("response_cache", ONNX, "response_cache { enable: true }", "response_cache { enable: false }"),
 ];
 
 #[test]
@@ -152,7 +131,7 @@ fn tensors_that_are_listed_twice() {
 #[test]
 fn several_warnings_are_all_given() {
     let config = model_config(&format!(
-        "{ONNX} optimization {{ eager_batching: true }} response_cache {{ enable: true }}"
+        "{ONNX} optimization {{ eager_batching: true }} model_warmup {{ name: 'w' }}"
     ));
     let warnings = config.check_support().expect("only warnings");
     assert_eq!(warnings.len(), 2, "{warnings:?}");

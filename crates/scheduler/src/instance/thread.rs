@@ -8,17 +8,19 @@ use std::{
 };
 
 use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use super::{
     error::InstanceError,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
+    warm_up::WarmupSample,
 };
 use crate::{
-    accounting::StreamAccounting,
+    ExecutionRules,
+    accounting::{Items, StreamAccounting},
     load::LoadMeter,
-    queue::Queued,
     queued_request::QueuedRequest,
     request_queue::{Done, RequestQueue, Work},
     sequence::SequenceInputs,
@@ -35,11 +37,18 @@ const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
     /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
+    /// Its requests are executed together.
+    pub has_batching: bool,
+    /// What each instance executes before it gets requests.
+    pub warm_up: Vec<WarmupSample>,
     /// What all of them are at.
     pub load: LoadMeter,
     /// What the model is told of sequences, where it has them.
@@ -51,7 +60,9 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(&context.name, &*context.model) {
+    let placement = context.execution.placement(&context.config, &slot.spec);
+    let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
+    match placed.and_then(|()| slot.start(context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -159,21 +170,17 @@ impl InstanceThread<'_> {
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
+        let count = requests.len();
         // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
         let mut pending = Vec::with_capacity(count);
         pending.extend(requests.into_iter().map(|request| self.slot.responses.take(request)));
         let batch = self.new_batch(pending);
-        let (batch, streams) = self.run(batch, items);
+        let (batch, streams) = self.run(batch);
         count - self.answer(batch, streams)
     }
 
-    /// Has the instance execute a batch. After a panic it counts as broken. `items`: of its requests.
-    pub(super) fn run(
-        &mut self,
-        mut batch: Batch,
-        items: u64,
-    ) -> (Batch, Option<Arc<StreamAccounting>>) {
+    /// Has the instance execute a batch. After a panic it counts as broken.
+    pub(super) fn run(&mut self, mut batch: Batch) -> (Batch, Option<Arc<StreamAccounting>>) {
         let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let begun = batch.execution().received;
         if !self.context.may_answer_later {
@@ -181,7 +188,8 @@ impl InstanceThread<'_> {
         }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open(begun));
+            let (items, open) = (Items::of(&batch), open.open(begun));
+            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
@@ -253,7 +261,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match slot.start(model, &*context.model) {
+            match slot.start(context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();
