@@ -10,8 +10,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import clients
+import doc_pages
 import repositories
 import servers
+from test_python_queue import BOTH
 
 SIZES = [2, 4, 1, 3]
 LENGTHS = [10, 12, 11, 10]
@@ -178,6 +180,67 @@ def test_requests_that_fit_are_found_among_others(server, direct):
 
 def test_buckets(server, direct):
     check_together(server, direct, "bucketed", [3, 16, 7, 12, 17, 32, 20, 25], 2, without=("attention_mask",))
+
+
+# Says of each request with how many others it is executed, and the shape it came in.
+TOGETHER = """\
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        shapes = [pb.get_input_tensor_by_name(request, "IN").as_numpy().shape for request in requests]
+        told = [np.array([[len(requests), shape[1]]], np.int32) for shape in shapes]
+        return [pb.InferenceResponse([pb.Tensor("OUT", array)]) for array in told]
+"""
+
+
+@BOTH
+def test_python_models_get_ragged_requests_together_and_each_by_itself(target, tmp_path):
+    tensors = 'output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 2 ] } ]\ninput [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] '
+    made = 'batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "SIZE" data_type: TYPE_INT32 source_input: "IN" } ]\n'
+    for name, more in {"ragged": "allow_ragged_batch: true } ]\n" + made, "plain": "} ]\n"}.items():
+        # The last one that fits no other waits until the delay is over.
+        batching = FOUR if name == "ragged" else FOUR.replace("20000000", "300000")
+        config = f"max_batch_size: 4\n{batching}{tensors}{more}"
+        repositories.write_model(tmp_path, name, target, "python", config, {"1/model.py": TOGETHER})
+    requests = [{"IN": np.zeros((1, size), np.float32)} for size in SIZES]
+    with servers.TARGETS[target](tmp_path) as running:
+        told = {name: [answer["OUT"][0].tolist() for answer in ask_all(running, name, "grpc", requests)] for name in ("ragged", "plain")}
+    assert told["ragged"] == [[4, size] for size in SIZES]
+    assert told["plain"] == [[1, size] for size in SIZES]
+
+
+def documented(text):
+    """The configurations of the page, in order."""
+    page = [block.text for block in doc_pages.blocks("docs/mixed-shapes.md") if block.kind == "pbtxt"]
+    (found,) = [block for block in page if text in block]
+    return found
+
+
+@pytest.fixture(scope="module")
+def documented_server(tmp_path_factory):
+    root = tmp_path_factory.mktemp("documented")
+    repositories.copy_example(root, "minilm_int8", documented('dims: [ -1 ] },\n  { name: "token_type_ids"'), "padded")
+    repositories.copy_example(root, "minilm_int8", documented("pad_batches.mask"), "masked")
+    node = helper.make_node("Unsqueeze", ["INDEX", "second"], ["OUTPUT"])
+    given = [(name, TensorProto.FLOAT, [None]) for name in ("INPUT", "INDEX")]
+    save(root, "ragged", documented("batch_input"), [node], given, [("OUTPUT", TensorProto.FLOAT, [None, 1])], [("second", np.array([1]))])
+    with servers.galatea(root) as running:
+        yield running
+
+
+def test_the_page_says_what_works(documented_server, direct):
+    """Each may run alone: what is proved is that the configurations of the page load and answer."""
+    one = sentence(9, 1)
+    wanted = direct.run(["last_hidden_state"], one)[0]
+    unmasked = {name: array for name, array in one.items() if name != "attention_mask"}
+    for model, asked in {"padded": one, "masked": unmasked}.items():
+        (answer,) = ask_all(documented_server, model, "http", [asked])
+        np.testing.assert_allclose(answer["last_hidden_state"], wanted, rtol=0, atol=1e-5)
+    (answer,) = ask_all(documented_server, "ragged", "http", [{"INPUT": np.zeros((1, 3), np.float32)}])
+    assert answer["OUTPUT"].tolist() == [[3.0]]
 
 
 def test_a_mistake_says_what_to_write(tmp_path):
