@@ -21,6 +21,7 @@ import engines  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
+import mixed_shapes  # noqa: E402
 import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
@@ -56,6 +57,7 @@ SECTIONS = {
     "console": console.compared,
     "tls": tls.compared,
     "stores": stores.compared,
+    "shapes": mixed_shapes.compared,
 }
 
 
