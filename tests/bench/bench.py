@@ -26,6 +26,7 @@ import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
+import response_cache  # noqa: E402
 import seeds  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
@@ -55,6 +56,7 @@ SECTIONS = {
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,
+    "cache": response_cache.compared,
     "tls": tls.compared,
     "stores": stores.compared,
     "shapes": mixed_shapes.compared,

@@ -32,6 +32,7 @@ NOT_RUN = {
     ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
     ("README.md", "galatea up"): "fetches a model; test_up.py and test_first_start.py run it",
     ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
+    ("docs/response-cache.md", "galatea serve models --cache-config=redis,host=redis.internal --cache-config=redis,port=6379"): "needs a Redis server; test_response_cache_redis.py starts servers with these options",
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
     ("docs/install.md", "tar -xzf galatea-*-linux-gnu.tar.gz --strip-components=1 -C ~/.local"): PACKAGES,
     ("docs/install.md", "pip install ./galatea_server-*.whl"): PACKAGES,
