@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
 import console  # noqa: E402
+import delays  # noqa: E402
 import engines  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
@@ -38,6 +39,7 @@ SECTIONS = {
     "json": frontends.json_bodies,
     "models": models.saturation,
     "layout": models.default_layout,
+    "delay": delays.swept,
     "process": process.start_and_memory,
     "python": python_models.identities,
     "ensemble": python_models.ensembles,

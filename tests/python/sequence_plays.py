@@ -95,3 +95,43 @@ def told(server, requests, in_order=True):
     replies, code, details = play(server, requests)
     lines = [text(reply) for reply in replies] + ([] if code.name == "OK" else [f"{code.name}: {details}"])
     return lines if in_order else sorted(lines)
+
+
+# Counts up to the input of each request, a number in each execution, and tells how many were counted there.
+COUNTER = '''
+import numpy as np
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.left = {}
+
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            start = pb.get_input_tensor_by_name(request, "START").as_numpy().reshape(-1)[0]
+            corrid = pb.get_input_tensor_by_name(request, "CORRID").as_numpy().reshape(-1)[0]
+            if pb.get_input_tensor_by_name(request, "READY").as_numpy().reshape(-1)[0] == 0:
+                responses.append(None)
+                continue
+            if start:
+                self.left[corrid] = pb.get_input_tensor_by_name(request, "INPUT").as_numpy().reshape(-1)[0]
+            self.left[corrid] -= 1
+            left = self.left[corrid]
+            line = f"start={start} left={left}".encode()
+            response = pb.InferenceResponse([pb.Tensor("OUTPUT", np.array([line], np.object_).reshape([1] * DIMS))])
+            if left > 0:
+                request.set_release_flags(pb.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+            if DECOUPLED:
+                request.get_response_sender().send(response, 0 if left > 0 else pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            responses.append(None if left > 0 else response)
+        return None if DECOUPLED else responses
+'''
+
+
+def write_counter(repository, target, name="counter", decoupled=True, **settings):
+    """A repository with the model, which is iterative unless `more` says something else of its sequences."""
+    code = COUNTER.replace("DIMS", "2").replace("DECOUPLED", str(decoupled))
+    more = "model_transaction_policy { decoupled: true }\n" if decoupled else ""
+    settings.setdefault("strategy", "iterative_sequence: true oldest { max_candidate_sequences: 4 }")
+    repositories.write_model(repository, name, target, "python", config(more=more, **settings), {"1/model.py": code})

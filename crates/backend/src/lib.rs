@@ -30,7 +30,7 @@ pub use batch::{Batch, Outcome, Taken, TakenRequest};
 pub use inspector::{CannotTell, Inspector};
 pub use output_buffer::OutputBuffer;
 pub use path_rules::{PathError, PathRules, relative_inside};
-pub use pending::PendingRequest;
+pub use pending::{NOT_ITERATIVE, PendingRequest};
 pub use pipeline::{Pipeline, TakenBack, WaitingBatches};
 pub use response_sender::{RequestEnd, RequestObserver, ResponseSender};
 pub use sequence_states::{SequenceState, SequenceStates};

@@ -35,3 +35,8 @@ impl PendingRequest {
         }
     }
 }
+
+/// What a request fails with that a model gives back to be executed again although its configuration is not for that.
+/// Triton's words.
+pub const NOT_ITERATIVE: &str = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not \
+                                 configured to handle such a flag.";

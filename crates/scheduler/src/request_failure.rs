@@ -1,5 +1,6 @@
 //! Why a request was not executed or not answered by its model. Clients match on these texts.
 
+use galatea_backend::NOT_ITERATIVE;
 use galatea_types::{Code, CorrelationId, DataType, Error};
 
 /// Why a request failed in the scheduler. `prefix` is that of messages about one request.
@@ -57,10 +58,7 @@ pub(crate) enum RequestFailure {
     SequenceCancelled,
     #[error("timeout of the corresponding sequence has been expired")]
     SequenceExpired,
-    #[error(
-        "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to \
-         handle such a flag."
-    )]
+    #[error("{NOT_ITERATIVE}")]
     NotIterative,
 }
 

@@ -38,6 +38,7 @@ pub struct Batch {
     /// `None` where a request was taken.
     entries: Vec<Option<Entry>>,
     taken: Taken,
+    items_again: u64,
     observer: Option<Arc<dyn RequestObserver>>,
     number: usize,
     is_rejected: bool,
@@ -71,6 +72,7 @@ impl Batch {
             model_version,
             entries: requests.into_iter().map(entry).collect(),
             taken: Taken::default(),
+            items_again: 0,
             observer: None,
             number: 0,
             is_rejected: false,
@@ -224,13 +226,22 @@ impl Batch {
         *entry = Some(Entry { pending, outcome: Outcome::ExecutedAgain });
     }
 
+    /// Items of the requests that [`Batch::take_executed_again`] has taken out.
+    pub fn items_executed_again(&self) -> u64 {
+        self.items_again
+    }
+
     /// Takes out the requests that are to be executed again, each with its index.
     pub fn take_executed_again(&mut self) -> Vec<(usize, PendingRequest)> {
         let is_due = |entry: &Option<Entry>| {
             entry.as_ref().is_some_and(|entry| matches!(entry.outcome, Outcome::ExecutedAgain))
         };
         let due = self.entries.iter_mut().enumerate().filter(|(_, entry)| is_due(entry));
-        due.filter_map(|(index, entry)| Some((index, entry.take()?.pending))).collect()
+        let again: Vec<_> =
+            due.filter_map(|(index, entry)| Some((index, entry.take()?.pending))).collect();
+        let items = again.iter().map(|(_, p)| u64::from(p.request.batch_size().max(1)));
+        self.items_again += items.sum::<u64>();
+        again
     }
 
     /// Gives every request without an answer this error.

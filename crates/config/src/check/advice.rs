@@ -38,7 +38,9 @@ fn advice(problem: &ConfigError, raw: &RawModelConfig) -> Option<String> {
             "write `version_policy { latest { num_versions: 1 } }`"
         }
         // They say it themselves.
-        ConfigError::Limit(_) | ConfigError::ResponseCache(_) => return None,
+        ConfigError::Limit(_) | ConfigError::BatchDelay(_) | ConfigError::ResponseCache(_) => {
+            return None;
+        }
         ConfigError::Metrics(_) => {
             "write `metric_control { metric_identifier { family: \"nv_inference_first_response_histogram_ms\" } \
              histogram_options { buckets: [ 10, 100, 1000 ] } }`"

@@ -3,6 +3,7 @@
 mod advice;
 mod all;
 mod at;
+mod batch_delay;
 mod batch_io;
 mod context;
 mod data_type;
@@ -137,6 +138,12 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
     let (batch_inputs, batch_outputs) = batch_io(raw)?;
     if let Scheduling::Sequence(sequences) = &mut scheduling {
         sequences.states = states(raw)?;
+    }
+    let learns_delay = batch_delay::check(raw, &scheduling).map_err(At::widen)?;
+    if let Scheduling::Dynamic(dynamic) = &mut scheduling
+        && learns_delay
+    {
+        batch_delay::apply(dynamic);
     }
     let (mut model_inputs, mut model_outputs) = (inputs.clone(), outputs.clone());
     if let Scheduling::Sequence(sequences) = &scheduling {

@@ -89,8 +89,10 @@ impl RequestAccounting {
         let end = Instant::now();
         batch.end_at(end);
         let taken = batch.taken();
-        let inferred = if taken.has_failed { 0 } else { taken.items };
-        let mut items = Items { inferred, executed: taken.items };
+        // Each execution of a request is an inference, whether it is the last one or not.
+        let again = batch.items_executed_again();
+        let inferred = again + if taken.has_failed { 0 } else { taken.items };
+        let mut items = Items { inferred, executed: taken.items + again };
         for (PendingRequest { request, context, is_filler, .. }, outcome) in batch.outcomes() {
             let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
             items.executed += rows;
@@ -127,13 +129,12 @@ impl RequestAccounting {
     }
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
-    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: u64) {
+    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: Items) {
         let RequestEnd { request_id, context, failure, .. } = request;
         let end = Instant::now();
         context.timeline.end = Some(end);
         // Of one that failed first it is not known yet whether all of its execution did: that counts when it returns.
         if failure.is_none() && once.is_first() {
-            let items = Items { inferred: items, executed: items };
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
         match failure {
@@ -201,11 +202,26 @@ impl RequestAccounting {
     }
 }
 
-/// Items of one execution: those of requests that succeeded or are answered later, and those of all.
+/// Items of one execution.
 #[derive(Clone, Copy)]
-struct Items {
-    inferred: u64,
-    executed: u64,
+pub(crate) struct Items {
+    /// Of requests that succeeded or are answered later.
+    pub inferred: u64,
+    /// Of all its rows.
+    pub executed: u64,
+}
+
+impl Items {
+    /// Of a batch whose execution begins.
+    pub fn of(batch: &Batch) -> Self {
+        let mut items = Self { inferred: 0, executed: 0 };
+        for PendingRequest { request, is_filler, .. } in batch.pending() {
+            let rows = u64::from(request.batch_size().max(1));
+            items.executed += rows;
+            items.inferred += if *is_filler { 0 } else { rows };
+        }
+        items
+    }
 }
 
 fn reason_for(code: Code) -> FailureReason {

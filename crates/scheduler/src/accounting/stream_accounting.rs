@@ -5,7 +5,10 @@ use std::sync::Arc;
 use galatea_backend::{RequestEnd, RequestObserver};
 use galatea_types::RequestContext;
 
-use super::{count_once::CountOnce, request_accounting::RequestAccounting};
+use super::{
+    count_once::CountOnce,
+    request_accounting::{Items, RequestAccounting},
+};
 use crate::{instance::OpenStream, request_queue::RequestQueue};
 
 /// The requests of one execution that are answered after `execute` has returned.
@@ -15,7 +18,7 @@ use crate::{instance::OpenStream, request_queue::RequestQueue};
 pub(crate) struct StreamAccounting {
     queue: Arc<RequestQueue>,
     accounting: Arc<RequestAccounting>,
-    items: u64,
+    items: Items,
     once: CountOnce,
     /// The instance is needed until all of them have ended.
     _open: OpenStream,
@@ -26,7 +29,7 @@ impl StreamAccounting {
     pub fn new(
         queue: Arc<RequestQueue>,
         accounting: Arc<RequestAccounting>,
-        items: u64,
+        items: Items,
         open: OpenStream,
     ) -> Self {
         Self { queue, accounting, items, once: CountOnce::default(), _open: open }

@@ -25,8 +25,7 @@ impl InstanceThread<'_> {
         let origin = |row: &Row| row.as_ref().map(|step| (step.ticket, step.request.arrival));
         let origins: Vec<Origin> = rows.iter().map(origin).collect();
         let batch = self.new_batch(self.complete(inputs, rows));
-        let items = batch.requests().map(|request| u64::from(request.batch_size().max(1))).sum();
-        let (mut batch, streams) = self.run(batch, items);
+        let (mut batch, streams) = self.run(batch);
         let count = origins.iter().flatten().count();
         let steps = self.ends(inputs, &mut batch, &origins);
         Done { requests: count - self.answer(batch, streams), steps }

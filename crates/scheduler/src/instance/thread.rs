@@ -16,9 +16,8 @@ use super::{
     slot::{InstanceSlot, discard, panic_message},
 };
 use crate::{
-    accounting::StreamAccounting,
+    accounting::{Items, StreamAccounting},
     load::LoadMeter,
-    queue::Queued,
     queued_request::QueuedRequest,
     request_queue::{Done, RequestQueue, Work},
     sequence::SequenceInputs,
@@ -159,21 +158,17 @@ impl InstanceThread<'_> {
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
     /// Returns how many requests are finished.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
+        let count = requests.len();
         // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
         let mut pending = Vec::with_capacity(count);
         pending.extend(requests.into_iter().map(|request| self.slot.responses.take(request)));
         let batch = self.new_batch(pending);
-        let (batch, streams) = self.run(batch, items);
+        let (batch, streams) = self.run(batch);
         count - self.answer(batch, streams)
     }
 
-    /// Has the instance execute a batch. After a panic it counts as broken. `items`: of its requests.
-    pub(super) fn run(
-        &mut self,
-        mut batch: Batch,
-        items: u64,
-    ) -> (Batch, Option<Arc<StreamAccounting>>) {
+    /// Has the instance execute a batch. After a panic it counts as broken.
+    pub(super) fn run(&mut self, mut batch: Batch) -> (Batch, Option<Arc<StreamAccounting>>) {
         let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let begun = batch.execution().received;
         if !self.context.may_answer_later {
@@ -181,7 +176,8 @@ impl InstanceThread<'_> {
         }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open(begun));
+            let (items, open) = (Items::of(&batch), open.open(begun));
+            let streams = StreamAccounting::new(queue.clone(), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams

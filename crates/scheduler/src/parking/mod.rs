@@ -129,6 +129,12 @@ impl<'a, S> Locked<'a, S> {
         self.waiting().sleeping > 0 || self.waiting().woken > 0
     }
 
+    /// The threads that are so, and the leader.
+    pub fn idle_threads(&self) -> usize {
+        let Lane { sleeping, woken, leader } = self.waiting();
+        sleeping + woken + usize::from(leader.is_some())
+    }
+
     /// Sleeps until there is work, or `is_needed` for another reason.
     pub fn sleep(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
         self.waiting_mut().sleeping += 1;

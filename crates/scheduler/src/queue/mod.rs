@@ -3,6 +3,7 @@
 //! Everything here is pure. No thread, no lock and no clock is known: the time is handed in, and who waits for
 //! a decision is the business of [`crate::request_queue`].
 
+mod auto_delay;
 mod backlog;
 mod batching;
 mod fair_list;

@@ -132,6 +132,11 @@ impl QueueScheduler {
         self.context.load.load(now, self.accounting.pending(), capacity)
     }
 
+    /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
+    pub fn learned_batch_delay(&self) -> Option<Duration> {
+        self.set.queue.learned_delay()
+    }
+
     /// The instances there are.
     pub fn instances(&self) -> Vec<InstanceSpec> {
         self.set.specs()

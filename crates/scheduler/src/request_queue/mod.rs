@@ -202,6 +202,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.lock_for(index);
         state.finish(done.requests);
         state.finish_steps(index, done.steps);
+        state.note_end(index);
         loop {
             let dropped = state.take_dropped();
             if !dropped.is_empty() {
@@ -344,6 +345,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
+        state.note_end(index);
         state.notify_observers();
         if state.live_threads == 0 {
             state.wake_timekeeper();
@@ -397,6 +399,11 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock().health.has_working_instance()
     }
 
+    /// How long batches waited lately for more requests, where that is learned.
+    pub fn learned_delay(&self) -> Option<Duration> {
+        self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
+    }
+
     /// How many instances there are, and how many of them work.
     pub fn instance_counts(&self) -> (usize, usize) {
         let state = self.parking.lock();
@@ -409,9 +416,9 @@ impl<T: OfSequence> RequestQueue<T> {
         !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
     }
 
-    fn decide(&self, state: &mut State<T>, index: usize) -> Decision {
-        let now = self.now();
-        state.waiting.decide(index, now, state.is_closed)
+    fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
+        let (idle, is_closed) = (state.idle_threads(), state.is_closed);
+        state.waiting.decide(index, idle, self.now(), is_closed)
     }
 
     fn now(&self) -> Instant {
@@ -478,6 +485,15 @@ impl<T: OfSequence> State<T> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
             false => self.health.defect(index).cloned().map(Work::Restart),
+        }
+    }
+
+    /// The instance executes nothing from now on.
+    fn note_end(&mut self, index: usize) {
+        if let Some(backlog) = self.waiting.requests()
+            && backlog.learns_delay()
+        {
+            backlog.ended(index, Instant::now());
         }
     }
 

@@ -106,9 +106,16 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    pub fn decide(&mut self, instance: usize, now: Instant, is_closed: bool) -> Decision {
+    /// `idle`: how many other instances have nothing to do.
+    pub fn decide(
+        &mut self,
+        instance: usize,
+        idle: usize,
+        now: Instant,
+        is_closed: bool,
+    ) -> Decision {
         match self {
-            Self::Requests(backlog) => backlog.decide(now, is_closed),
+            Self::Requests(backlog) => backlog.decide_beside(idle, now, is_closed),
             Self::Sequences(sequences) => sequences.decide(instance, now, is_closed),
         }
     }
@@ -118,6 +125,9 @@ impl<T: OfSequence> Waiting<T> {
         match self {
             Self::Requests(backlog) => {
                 let requests = backlog.take(count);
+                if backlog.learns_delay() {
+                    backlog.begins(instance, &requests, Instant::now());
+                }
                 let count = requests.len();
                 (Batch::Requests(requests), count)
             }
