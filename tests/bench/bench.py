@@ -26,6 +26,7 @@ import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
 import seeds  # noqa: E402
+import sequences  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
@@ -46,6 +47,7 @@ SECTIONS = {
     "bls": python_models.bls,
     "steps": python_models.steps,
     "perf": load_tool.tools,
+    "sequence": sequences.compared,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "openvino": openvino_served.served,
