@@ -63,7 +63,7 @@ def write(repository, target):
     for name in ("first", "second"):
         repositories.write_model(repository, name, target, "python", adder, {"1/model.py": ADDER})
     repositories.write_model(repository, "simple_pipeline", target, "ensemble", ensemble("TYPE_STRING", ("recorder", "INPUT", "OUTPUT")))
-    sequence_plays.write(repository, target, "texts", strategy="oldest { max_candidate_sequences: 4 }", corrid="TYPE_STRING")
+    sequence_plays.write(repository, target, "texts", strategy="oldest { max_candidate_sequences: 4 }", corrid=None)
     repositories.write_model(repository, "text_pipeline", target, "ensemble", ensemble("TYPE_STRING", ("texts", "INPUT", "OUTPUT")))
     two = ensemble("TYPE_STRING", ("first", "INPUT", "sum"), ("recorder", "sum", "OUTPUT"))
     repositories.write_model(repository, "two_steps", target, "ensemble", two)
@@ -77,7 +77,7 @@ RUNS = {
     "a_pipeline_without_a_start": ("simple_pipeline", [(7, 1, "")]),
     "a_pipeline_without_a_sequence": ("simple_pipeline", [(0, 1, "")]),
     "a_pipeline_that_fails_within_a_sequence": ("two_steps", [(3, 1, "s"), (3, 13, ""), (3, 2, ""), (3, 3, "e")]),
-    "a_pipeline_with_text_ids": ("text_pipeline", [("a", 1, "s"), ("a", 2, "e")]),
+    "a_pipeline_with_text_ids": ("text_pipeline", [("a", 1, "s"), ("a", 2, ""), ("a", 3, "e")]),
     "calls": ("caller", [(1, 1, "s"), (1, 2, ""), (2, 3, "s"), (1, 4, "e"), (2, 5, "e")]),
     "calls_without_a_start": ("caller", [(9, 1, "")]),
 }
