@@ -92,7 +92,7 @@ impl OnnxModel {
             library: library.clone(),
             sessions,
             run_options: RunOptions::new(library, &settings.run_entries())?,
-            inputs: bindings(config.model_inputs(), |name| declared.expect_input(name))?,
+            inputs: bindings(config.execution_inputs(), |name| declared.expect_input(name))?,
             outputs: bindings(config.model_outputs(), |name| declared.expect_output(name))?,
             config,
         })

@@ -36,6 +36,11 @@ pub(crate) enum LoadError {
         expected: DataType,
         provided: DataType,
     },
+    #[error(
+        "unable to load model '{model}', input '{input}' cannot be ragged or made from the batch: the model is compiled for \
+         one size of batch (SKIP_OV_DYNAMIC_BATCHSIZE)"
+    )]
+    RaggedFixedBatch { model: String, input: String },
     #[error(transparent)]
     OtherShape(Box<OtherShape>),
     #[error(
@@ -116,6 +121,10 @@ impl LoadError {
                 "write `max_batch_size: 0` and whole shapes in `dims`; or, where the model is for one size of batch alone, \
                  that size and the parameter SKIP_OV_DYNAMIC_BATCHSIZE = `YES`"
                     .to_owned(),
+            ),
+            Self::RaggedFixedBatch { .. } => (
+                FieldPath::from("parameters").named("SKIP_OV_DYNAMIC_BATCHSIZE"),
+                "remove the parameter SKIP_OV_DYNAMIC_BATCHSIZE".to_owned(),
             ),
             Self::OpenRank { what, name, .. } => (
                 tensor(what, name, "dims"),

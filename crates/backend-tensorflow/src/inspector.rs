@@ -39,7 +39,7 @@ impl Inspector for TensorFlowInspector {
             ModelFiles::Graph(file) => file,
         };
         let nodes = nodes_of_file(file).map_err(|error| not_readable(version, file, &error))?;
-        let inputs = config.model_inputs().iter().map(|spec| ("input", &spec.name));
+        let inputs = config.execution_inputs().iter().map(|spec| ("input", &spec.name));
         let outputs = config.model_outputs().iter().map(|spec| ("output", &spec.name));
         let unknown = inputs.chain(outputs).find(|(_, name)| !nodes.has(name));
         unknown.map_or(Ok(()), |(what, name)| Err(nodes.unexpected(what, name)))

@@ -50,7 +50,7 @@ impl GroupRunner for TensorFlowInstance {
 
     /// A graph has no value of its own for an input.
     fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
-        let specs = self.model.config.model_inputs().iter().zip(&self.session.inputs);
+        let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
         specs
             .zip(joined)
             .map(|((spec, &point), joined)| {

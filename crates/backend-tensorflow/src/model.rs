@@ -111,7 +111,7 @@ impl TensorFlowModel {
             })
         };
         let declared = signature.declaration();
-        let inputs = self.config.model_inputs().iter();
+        let inputs = self.config.execution_inputs().iter();
         let inputs = inputs.map(|spec| point(declared.expect_input(&spec.name)?));
         let outputs = self.config.model_outputs().iter();
         let outputs = outputs.map(|spec| point(declared.expect_output(&spec.name)?));
@@ -129,7 +129,7 @@ impl TensorFlowModel {
             check_type(&self.config, what, spec, kind.declared())?;
             Ok(point)
         };
-        let inputs = self.config.model_inputs().iter().map(|spec| find("input", spec));
+        let inputs = self.config.execution_inputs().iter().map(|spec| find("input", spec));
         let outputs = self.config.model_outputs().iter().map(|spec| find("output", spec));
         Ok((inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?))
     }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use galatea_telemetry::ResponseRecord;
 use galatea_types::{
     Error, InferResponse, Parameters, PreparedRequest, RequestContext, Responder, Result, Tensor,
     Timeline,
@@ -15,6 +16,11 @@ pub trait RequestObserver: Send + Sync {
     /// The first response is about to leave. It may be the last one too.
     fn responds_first(&self, context: &RequestContext) {
         let _ = context;
+    }
+
+    /// The backend reports what one of its responses took, the one of this number from 0.
+    fn reported(&self, number: usize, record: &ResponseRecord) {
+        let _ = (number, record);
     }
 
     /// The last response is about to leave.
@@ -51,6 +57,8 @@ pub struct ResponseSender {
     pub(crate) responder: Option<Responder>,
     pub(crate) observer: Option<Arc<dyn RequestObserver>>,
     pub(crate) responses: u64,
+    /// Responses that were reported.
+    pub(crate) reported: usize,
     pub(crate) failure: Option<Error>,
 }
 
@@ -86,6 +94,15 @@ impl ResponseSender {
     /// Marks the end of this request's computation and the start of handing out its outputs.
     pub fn mark_output_started(&mut self) {
         self.context.timeline.output_start = Some(Instant::now());
+    }
+
+    /// Reports what the next response took, or one that is left out, for the statistics of single responses. Before it is
+    /// sent: a client that has it finds it counted. Few backends do: those that do in Triton.
+    pub fn report(&mut self, record: &ResponseRecord) {
+        if let Some(observer) = &self.observer {
+            observer.reported(self.reported, record);
+        }
+        self.reported = self.reported.saturating_add(1);
     }
 
     /// The request as it was before it was taken, with the same caller: it has no last response yet.

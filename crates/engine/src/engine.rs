@@ -64,11 +64,7 @@ impl Engine {
         ));
         let lifecycle = Arc::new(Lifecycle::default());
         let models = Arc::new(ReadyModels::new(lifecycle.clone(), options.has_namespaces));
-        let metrics = ServerMetrics::new(
-            options.metrics.clone(),
-            options.gpus.latest.clone(),
-            options.memory.clone(),
-        );
+        let metrics = ServerMetrics::new(&options);
         let manager = Arc::new_cyclic(|manager| {
             let server = server_access::new(manager.clone(), metrics.custom.clone());
             ModelManager::new(

@@ -1,6 +1,7 @@
 //! One model version that is ready, as requests use it.
 
 use std::{
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -42,6 +43,8 @@ pub(crate) struct ServedModelSpec {
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
+    /// Whether its responses come from the response cache, where they are there.
+    pub is_cached: bool,
     /// `None` for an ensemble: the models of its steps have theirs.
     pub instances: Option<Arc<QueueScheduler>>,
     /// `None` for an ensemble.
@@ -77,6 +80,16 @@ impl ServedModel {
     /// The configuration as it was read from the repository, or came with the load.
     pub(crate) fn polled(&self) -> &RawModelConfig {
         &self.spec.polled
+    }
+
+    /// Whether its responses come from the response cache, where they are there.
+    pub(crate) fn is_cached(&self) -> bool {
+        self.spec.is_cached
+    }
+
+    /// The folder of its files, which is there for as long as this is.
+    pub(crate) fn folder(&self) -> &Path {
+        self.spec.lease.path()
     }
 
     /// The instances there are; none for an ensemble.

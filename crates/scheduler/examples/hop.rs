@@ -17,7 +17,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, prepared},
 };
-use galatea_scheduler::{Hold, QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
 
@@ -86,6 +86,8 @@ fn start(
         initial_states: Vec::new(),
         hold: Hold::default(),
         starts_one_by_one: false,
+        warm_up: Vec::new(),
+        execution: ExecutionRules::default(),
     })
     .expect("it starts")
 }

@@ -14,6 +14,7 @@ pub mod lines;
 pub mod logger;
 pub mod metrics;
 mod records;
+mod responses;
 mod statistics;
 
 pub use custom::{
@@ -24,7 +25,8 @@ pub use distributions::{
     RecentDurations, Summary,
 };
 pub use line_limit::{LineLimit, tell_suppressed};
-pub use records::{BatchRecord, RequestRecord};
+pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
+pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
 pub use statistics::{
     Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
     StatisticsSnapshot,

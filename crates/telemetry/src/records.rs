@@ -27,6 +27,17 @@ impl RequestRecord {
     }
 }
 
+/// A request that was answered from the response cache: nothing was executed for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CacheHitRecord {
+    /// From the arrival to the response.
+    pub total: Duration,
+    /// Waiting for an equal request that was being executed.
+    pub queue: Duration,
+    /// Of the look-up.
+    pub look_up: Duration,
+}
+
 /// One execution: `batch_size` items at once, in however many requests, and `inferences` of them with success.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchRecord {

@@ -13,7 +13,8 @@ use galatea_types::LockExt;
 
 use crate::{
     distributions::{DistributionSettings, Distributions, DistributionsSnapshot, RecentDurations},
-    records::{BatchRecord, PHASES, RequestRecord},
+    records::{BatchRecord, CacheHitRecord, PHASES, RequestRecord},
+    responses::{MAX_COUNTED_RESPONSES, ResponseRecord, ResponseStatistics},
 };
 
 /// How often something happened and how long it took in all.
@@ -131,14 +132,17 @@ pub struct StatisticsSnapshot {
     pub compute_infer: DurationCount,
     /// Taking outputs apart, per request that succeeded.
     pub compute_output: DurationCount,
-    /// Answers from the response cache: none yet.
+    /// Requests that were answered from the response cache, and their look-ups.
     pub cache_hit: DurationCount,
-    /// Requests that the response cache could not answer: none yet.
+    /// Requests that the response cache could not answer: their look-ups and, where that was waited for, the insertion.
     pub cache_miss: DurationCount,
     /// Failures by reason, in the order of [`FailureReason::ALL`].
     pub failures: [u64; 4],
     /// Executions by batch size.
     pub batches: BTreeMap<u64, BatchStatistics>,
+    /// Responses by their place among those to one request, as far as the backend reports them; the first
+    /// [`MAX_COUNTED_RESPONSES`] only.
+    pub responses: Vec<ResponseStatistics>,
     /// Requests in the queue at this moment.
     pub pending: i64,
     /// Requests that were not executed, in the order of [`RefusalReason::ALL`].
@@ -230,12 +234,50 @@ impl ModelStatistics {
         self.recorded.lock_unpoisoned().add_successes(requests);
     }
 
+    /// Counts a request that was answered from the response cache. It is a success as well.
+    pub fn record_cache_hit(&self, hit: &CacheHitRecord) {
+        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        c.success.add(1, hit.total);
+        c.queue.add(1, hit.queue);
+        c.cache_hit.add(1, hit.look_up);
+        if let Some(distributions) = distributions {
+            distributions.cache_hit(Instant::now(), hit);
+        }
+    }
+
+    /// Counts a request that the response cache could not answer, beside what became of it. `insertion`: of its answer,
+    /// which its client waits for as well; `None` where there was none.
+    pub fn record_cache_miss(&self, look_up: Duration, insertion: Option<Duration>) {
+        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let insertion = insertion.unwrap_or_default();
+        // The look-up was before the execution, and is in the time of the request already.
+        c.success.add(0, insertion);
+        c.cache_miss.add(1, look_up + insertion);
+        if let Some(distributions) = distributions {
+            distributions.cache_miss(Instant::now(), look_up + insertion);
+        }
+    }
+
     /// Counts a request that failed after `total`.
     pub fn record_failure(&self, reason: FailureReason, total: Duration) {
         let c = &mut self.recorded.lock_unpoisoned().counters;
         c.fail.add(1, total);
         if let Some(count) = c.failures.get_mut(reason as usize) {
             *count += 1;
+        }
+    }
+
+    /// Counts one response to a request, the one of this number from 0. Few backends report them.
+    pub fn record_response(&self, number: usize, record: &ResponseRecord) {
+        if number >= MAX_COUNTED_RESPONSES {
+            return;
+        }
+        let responses = &mut self.recorded.lock_unpoisoned().counters.responses;
+        if responses.len() <= number {
+            responses.resize_with(number + 1, ResponseStatistics::default);
+        }
+        if let Some(counted) = responses.get_mut(number) {
+            counted.add(record);
         }
     }
 

@@ -59,6 +59,14 @@ impl PreparedRequest {
         self.request.correlation_id = id;
     }
 
+    /// Puts a tensor in the place of the input of its name, if there is one: for those that add inputs, and know its type.
+    pub fn replace_input(&mut self, tensor: &Tensor) {
+        let of_name = self.request.inputs.iter_mut().find(|input| input.name == tensor.name);
+        if let Some(input) = of_name {
+            *input = tensor.clone();
+        }
+    }
+
     /// Takes the inputs out: for code that keeps the rest of a request after its inputs were moved elsewhere.
     pub fn take_inputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.request.inputs)

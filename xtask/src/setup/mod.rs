@@ -7,6 +7,7 @@ pub mod engines;
 mod languages;
 mod object_stores;
 pub mod peers;
+mod redis;
 mod steps;
 
 use std::{
@@ -69,6 +70,7 @@ fn peers() -> Result<()> {
         ("emulator of Azure's storage", object_stores::azure()),
         // After the others that ask apt, which does one thing at a time.
         ("Prometheus", deploy::prometheus()),
+        ("Redis", redis::server()),
     ] {
         if let Err(error) = result {
             eprintln!("setup: without the {what}, its tests are left out: {error:#}");

@@ -287,6 +287,7 @@ impl Batch {
             // Nobody counts what fills up a batch.
             observer: self.observer.clone().filter(|_| !is_filler),
             responses,
+            reported: 0,
             failure: None,
         };
         Some(TakenRequest { request, responder })

@@ -3,9 +3,12 @@
 //!
 //! A backend describes how a group of requests runs as a [`GroupRunner`]; [`execute`] does the rest.
 
+mod cut;
 mod execute;
+mod generated;
 mod join;
 mod model_output;
+mod padding;
 pub mod reshape;
 mod split;
 

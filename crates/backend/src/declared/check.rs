@@ -1,7 +1,7 @@
 //! The checks of a whole configuration against a declaration.
 
-use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{Result, Shape};
+use galatea_config::{BatchInput, FieldPath, ModelConfig, TensorSpec};
+use galatea_types::{DataType, Result, Shape};
 
 use super::{
     Declaration, DeclaredKind, DeclaredTensor, Disagreement, OtherShape, Specified, Subject,
@@ -18,6 +18,9 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
             check_optional(config, spec)?;
             self.side(config, "input").check(spec, self.expect_input(&spec.name)?)?;
         }
+        for spec in generated_inputs(config) {
+            check_generated(config, spec, self.expect_input(&spec.name)?)?;
+        }
         for spec in config.model_outputs() {
             self.side(config, "output").check(spec, self.expect_output(&spec.name)?)?;
         }
@@ -30,12 +33,14 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
 
     /// Inputs that the model has values of its own for do not count.
     fn check_count(&self, config: &ModelConfig) -> Result<()> {
-        let counts = |spec: &&TensorSpec| self.optional_inputs.is_none() || !spec.is_optional;
-        let expected = config.model_inputs().iter().filter(counts).count();
+        let counts = |spec: &&TensorSpec| {
+            self.optional_inputs.is_none() || !spec.is_optional || is_mask(config, spec)
+        };
+        let expected = config.execution_inputs().iter().filter(counts).count();
         let checked = check_input_count(config, expected, self.inputs.len());
         if checked.is_err() {
             // An unknown name explains itself better than a count.
-            for spec in config.model_inputs() {
+            for spec in config.execution_inputs() {
                 self.expect_input(&spec.name)?;
             }
         }
@@ -65,7 +70,10 @@ pub fn check_type(
     spec: &TensorSpec,
     kind: DeclaredKind,
 ) -> Result<()> {
-    let (of, expected) = (Subject::new(config.name(), what, &spec.name), spec.data_type);
+    same_type(Subject::new(config.name(), what, &spec.name), spec.data_type, kind)
+}
+
+fn same_type(of: Subject, expected: DataType, kind: DeclaredKind) -> Result<()> {
     match kind {
         DeclaredKind::Tensor(provided) if provided == expected => Ok(()),
         DeclaredKind::Tensor(provided) => {
@@ -75,8 +83,51 @@ pub fn check_type(
     }
 }
 
+/// Those that no request brings.
+fn generated_inputs(config: &ModelConfig) -> &[TensorSpec] {
+    config.execution_inputs().get(config.model_inputs().len()..).unwrap_or_default()
+}
+
+/// Sizes differ from batch to batch: only their number is known.
+fn check_generated(
+    config: &ModelConfig,
+    spec: &TensorSpec,
+    declared: &impl DeclaredTensor,
+) -> Result<()> {
+    let of = || Subject {
+        model: config.name().to_string(),
+        label: "batch input",
+        path: batch_input_path(config, &spec.name),
+        name: spec.name.to_string(),
+    };
+    same_type(of(), spec.data_type, declared.kind())?;
+    let Some(model_dims) = declared.dims() else { return Ok(()) };
+    let made = &spec.dims;
+    let fits = |(&made, &declared): (&i64, &i64)| made == -1 || declared == -1 || made == declared;
+    match made.len() == model_dims.len() && made.iter().zip(model_dims.iter()).all(fits) {
+        true => Ok(()),
+        false => Err(Disagreement::BatchInputShape {
+            of: of(),
+            made: made.clone(),
+            model_dims: model_dims.clone(),
+        }
+        .into()),
+    }
+}
+
+fn batch_input_path(config: &ModelConfig, target: &str) -> FieldPath {
+    let is_it = |input: &BatchInput| input.targets.iter().any(|name| &**name == target);
+    let index = config.batch_inputs().iter().position(is_it);
+    FieldPath::from("batch_input").index(index.unwrap_or(0))
+}
+
+/// Whether the server makes the input where a request has none.
+fn is_mask(config: &ModelConfig, spec: &TensorSpec) -> bool {
+    config.padding().is_some_and(|padding| padding.mask_named(&spec.name).is_some())
+}
+
 fn check_optional(config: &ModelConfig, spec: &TensorSpec) -> Result<()> {
-    if !spec.is_optional || !config.has_batching() {
+    if !spec.is_optional || !config.has_batching() || is_mask(config, spec) {
         return Ok(());
     }
     let (model, input) = (config.name().to_string(), spec.name.to_string());
@@ -93,6 +144,14 @@ struct Side<'a> {
 impl Side<'_> {
     fn check(&self, spec: &TensorSpec, declared: &impl DeclaredTensor) -> Result<()> {
         check_type(self.config, self.what, spec, declared.kind())?;
+        if spec.allows_ragged_batch {
+            return self.check_ragged(spec, declared.dims());
+        }
+        let is_divided_otherwise =
+            self.what == "output" && self.config.batch_output_for(&spec.name).is_some();
+        if is_divided_otherwise {
+            return Ok(());
+        }
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
         match declared.dims() {
             // What the model does not say is as the configuration has it.
@@ -104,6 +163,19 @@ impl Side<'_> {
 
     fn subject(&self, spec: &TensorSpec) -> Subject {
         Subject::new(self.config.name(), self.what, &spec.name)
+    }
+
+    fn check_ragged(&self, spec: &TensorSpec, model_dims: Option<&Shape>) -> Result<()> {
+        let of = self.subject(spec);
+        if spec.is_optional {
+            return Err(Disagreement::OptionalRagged { of }.into());
+        }
+        match model_dims {
+            Some(model_dims) if **model_dims != [-1] => {
+                Err(Disagreement::RaggedShape { of, model_dims: model_dims.clone() }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A model's scalar is configured as `dims: [1]`.

@@ -12,10 +12,10 @@ use super::UnsupportedKind;
 pub struct Subject {
     /// The name of the model.
     pub model: String,
-    /// `input` or `output`: where the configuration lists it.
-    pub what: &'static str,
-    /// What a text calls it; `what` for those that clients see.
+    /// What a text calls it: `input`, `output`.
     pub label: &'static str,
+    /// Where the configuration lists it.
+    pub path: FieldPath,
     /// The name of the tensor.
     pub name: String,
 }
@@ -87,6 +87,41 @@ pub enum Disagreement {
     /// The model's shape is not the configured one.
     #[error(transparent)]
     OtherShape(Box<OtherShape>),
+    /// Its elements are to be handed over in one dimension, which the model's tensor has not.
+    #[error(
+        "unable to load model '{}', configuration expects model provides input with shape [-1]  for ragged input '{}', \
+         model provides {model_dims}",
+        .of.model, .of.name
+    )]
+    RaggedShape {
+        /// The tensor.
+        of: Subject,
+        /// The model's.
+        model_dims: Shape,
+    },
+    /// A ragged input is there in every request.
+    #[error(
+        "unable to load model '{}', configuration expects model provides input with shape [-1] for ragged input '{}', \
+         which is not supported for optional input",
+        .of.model, .of.name
+    )]
+    OptionalRagged {
+        /// The tensor.
+        of: Subject,
+    },
+    /// An input that the server makes of the batch has other dimensions in the model.
+    #[error(
+        "unable to load model '{}', batch input '{}' is made with shape {made}, model provides {model_dims}",
+        .of.model, .of.name
+    )]
+    BatchInputShape {
+        /// The tensor.
+        of: Subject,
+        /// As the server makes it.
+        made: Shape,
+        /// The model's.
+        model_dims: Shape,
+    },
     /// The model's tensor is none that a request can carry.
     #[error(
         "unable to load model '{}', {} '{}' is {}, which is not supported",
@@ -145,11 +180,12 @@ impl fmt::Display for Specified {
 impl Subject {
     /// One that clients see.
     pub fn new(model: &str, what: &'static str, name: &str) -> Self {
-        Self { model: model.to_owned(), what, label: what, name: name.to_owned() }
+        let path = FieldPath::from(what).named(name);
+        Self { model: model.to_owned(), label: what, path, name: name.to_owned() }
     }
 
     fn field(&self, field: &'static str) -> FieldPath {
-        FieldPath::from(self.what).named(&*self.name).field(field)
+        self.path.clone().field(field)
     }
 }
 
@@ -164,6 +200,9 @@ impl Disagreement {
             Self::OtherType { of, .. } => of.field("data_type"),
             Self::Scalar { of, .. } | Self::NoBatchDimension { of, .. } => of.field("dims"),
             Self::OtherShape(other) => other.of.field("dims"),
+            Self::RaggedShape { of, .. } => of.field("allow_ragged_batch"),
+            Self::OptionalRagged { of } => of.field("optional"),
+            Self::BatchInputShape { of, .. } => of.field("kind"),
             Self::UnsupportedKind { of, .. } => of.field("name"),
         }
     }
@@ -183,7 +222,16 @@ impl Disagreement {
                 written(model_dims)
             ),
             Self::OtherShape(other) => other.advice(),
-            Self::UnsupportedKind { of, kind } => match of.what {
+            Self::RaggedShape { .. } => {
+                "export a model that takes all requests in one tensor of one dimension, or remove \
+                `allow_ragged_batch`"
+                    .to_owned()
+            }
+            Self::OptionalRagged { .. } => "remove `optional` or `allow_ragged_batch`".to_owned(),
+            Self::BatchInputShape { made, .. } => format!(
+                "export the model with an input of shape {made} for it, or choose another `kind`"
+            ),
+            Self::UnsupportedKind { of, kind } => match of.label {
                 "output" => kind.output_advice?.to_owned(),
                 _ => kind.input_advice?.to_owned(),
             },

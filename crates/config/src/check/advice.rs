@@ -34,6 +34,7 @@ fn advice(problem: &ConfigError, raw: &RawModelConfig) -> Option<String> {
         ConfigError::Tensor { error, .. } => return tensor(error, raw),
         ConfigError::Ensemble(error) => return of_ensemble(error, raw),
         ConfigError::BatchIo { error, .. } => return batch_io(error, raw),
+        ConfigError::Padding { error, .. } => return Some(error.advice()),
         ConfigError::NoVersionPolicy { .. } => {
             "write `version_policy { latest { num_versions: 1 } }`"
         }
@@ -145,7 +146,9 @@ fn batch_io(error: &BatchIoError, raw: &RawModelConfig) -> Option<String> {
         BatchIoError::UnknownTarget(name) => {
             nearest("output", name, raw.output.iter().map(|o| o.name.as_str()))?
         }
-        BatchIoError::RepeatedTarget(_) => "remove one of them".to_owned(),
+        BatchIoError::RepeatedTarget(_) | BatchIoError::RepeatedInput(_) => {
+            "remove one of them".to_owned()
+        }
     })
 }
 

@@ -3,8 +3,9 @@
 use super::{
     batch_delay::BatchDelayError, batch_io::BatchIoError, ensemble::EnsembleError,
     instance_groups::InstanceGroupError, limits::LimitError, metrics::MetricsError,
-    names::NameError, response_cache::ResponseCacheError, scheduling::BatchingError,
-    sequence::SequenceError, states::StateError, tensors::TensorError, warmup::WarmupError,
+    names::NameError, padding::PaddingError, response_cache::ResponseCacheError,
+    scheduling::BatchingError, sequence::SequenceError, states::StateError, tensors::TensorError,
+    warmup::WarmupError,
 };
 
 /// Why a configuration cannot work: by the part of it that is wrong.
@@ -43,6 +44,14 @@ pub enum ConfigError {
         model: String,
         /// What is wrong.
         error: BatchIoError,
+    },
+    /// The parameters `pad_batches`.
+    #[error("{error} for {model}")]
+    Padding {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: PaddingError,
     },
     /// `instance_group`.
     #[error(transparent)]

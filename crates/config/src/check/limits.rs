@@ -11,6 +11,12 @@ pub(crate) const MAX_INSTANCES: u64 = 1024;
 /// Steps of an ensemble. How they fit together takes a time that grows with the square of their number.
 pub(crate) const MAX_STEPS: u64 = 1024;
 
+/// How often a warm-up sample is executed: nothing ends a load but its last execution.
+pub(crate) const MAX_WARMUP_COUNT: u64 = 100_000;
+
+/// Requests of one warm-up sample. Each is held until all were executed together.
+pub(crate) const MAX_WARMUP_BATCH: u64 = 65_536;
+
 /// A count beyond what the server makes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} of model '{model}' is {value}, the limit is {limit}: {fix}")]
@@ -34,9 +40,39 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
         let fix = "all groups together must not have more instances";
         return refuse(raw, INSTANCES, instances, MAX_INSTANCES, fix);
     }
+    check_warmup(raw)
+}
+
+fn check_warmup(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
+    for (index, sample) in raw.model_warmup.iter().enumerate() {
+        let within = FieldPath::from("model_warmup").index(index);
+        for (field, name, value, limit, fix) in [
+            (
+                WARMUP_COUNT,
+                "count",
+                sample.count,
+                MAX_WARMUP_COUNT,
+                "few executions warm a model up",
+            ),
+            (
+                WARMUP_BATCH,
+                "batch_size",
+                sample.batch_size,
+                MAX_WARMUP_BATCH,
+                "use a smaller batch",
+            ),
+        ] {
+            let value = u64::from(value);
+            if value > limit {
+                return refuse_at(within.field(name), raw, field, (value, limit), fix);
+            }
+        }
+    }
     Ok(())
 }
 
+const WARMUP_COUNT: &str = "model_warmup.count";
+const WARMUP_BATCH: &str = "model_warmup.batch_size";
 const INSTANCES: &str = "instance_group.count";
 
 fn largest_group(raw: &RawModelConfig) -> usize {
@@ -68,6 +104,16 @@ fn refuse(
         INSTANCES => FieldPath::from("instance_group").index(largest_group(raw)).field("count"),
         _ => FieldPath::from(field),
     };
+    refuse_at(path, raw, field, (value, limit), fix)
+}
+
+fn refuse_at(
+    path: FieldPath,
+    raw: &RawModelConfig,
+    field: &'static str,
+    (value, limit): (u64, u64),
+    fix: &'static str,
+) -> Result<(), At<LimitError>> {
     Err(LimitError { field, model: raw.name.clone(), value, limit, fix }.at(path))
 }
 
@@ -121,6 +167,24 @@ mod tests {
         let expected = "ensemble_scheduling.step of model 'm' is 1025, the limit is 1024: make ensembles of its parts, \
                         and one of these";
         assert_eq!(error.message(), expected);
+    }
+
+    #[test]
+    fn executions_and_requests_of_a_warm_up_sample() {
+        let sample = |fields: &str| format!("model_warmup {{ name: 'w' {fields} }}");
+        assert_eq!(checked(&sample("count: 100000 batch_size: 65536")), Ok(()));
+        for (fields, text) in [
+            (
+                "count: 4294967295 batch_size: 1",
+                "model_warmup.count of model 'm' is 4294967295, the limit is 100000: few executions warm a model up",
+            ),
+            (
+                "batch_size: 65537",
+                "model_warmup.batch_size of model 'm' is 65537, the limit is 65536: use a smaller batch",
+            ),
+        ] {
+            assert_eq!(checked(&sample(fields)), Err(text.to_owned()));
+        }
     }
 
     #[test]

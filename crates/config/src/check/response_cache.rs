@@ -3,7 +3,7 @@
 use galatea_proto::inference::model_config::SchedulingChoice;
 
 use super::at::{About, At};
-use crate::RawModelConfig;
+use crate::{ModelConfig, RawModelConfig};
 
 /// Why responses of a model cannot be cached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,18 @@ pub enum ResponseCacheError {
         /// The model.
         model: String,
     },
+}
+
+/// Of an ensemble whose steps' models are known: whether it can be cached is known only then.
+pub(super) fn check_ensemble(
+    ensemble: &ModelConfig,
+    is_decoupled: bool,
+) -> Result<(), At<ResponseCacheError>> {
+    if !(ensemble.caches_responses() && is_decoupled) {
+        return Ok(());
+    }
+    let model = ensemble.name().to_string();
+    Err(ResponseCacheError::Decoupled { model }.at("response_cache.enable"))
 }
 
 pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<ResponseCacheError>> {

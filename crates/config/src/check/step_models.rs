@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use galatea_proto::inference::model_config::SchedulingChoice::EnsembleScheduling;
 use galatea_types::{DataType, Error, Shape, suggest};
 
-use super::at::{About, At};
+use super::{
+    at::{About, At},
+    response_cache::{self, ResponseCacheError},
+};
 use crate::{Diagnostic, EnsembleStep, FieldPath, ModelConfig, Scheduling, TensorSpec};
 
 /// How an ensemble does not fit the models of its steps.
@@ -101,6 +104,10 @@ impl From<At<StepModelError>> for Error {
     }
 }
 
+fn uncacheable(error: At<ResponseCacheError>) -> Diagnostic {
+    Diagnostic::error(error.problem.to_string()).about(error.field)
+}
+
 fn into_diagnostic(error: At<StepModelError>) -> Diagnostic {
     let found = Diagnostic::error(error.problem.to_string()).about(error.field);
     match advice(&error.problem) {
@@ -175,12 +182,25 @@ impl ModelConfig {
         Ok(config)
     }
 
+    /// Whether the responses of this ensemble, as it is with the models of its steps, can be cached if they are to be.
+    ///
+    /// # Errors
+    /// `InvalidArg` with Triton's text.
+    pub fn check_cacheable(&self) -> galatea_types::Result<()> {
+        response_cache::check_ensemble(self, self.is_decoupled).map_err(|error| {
+            let found = uncacheable(error);
+            Error::invalid_arg(found.text.as_str()).with_source(found)
+        })
+    }
+
     /// How this ensemble does not fit the models of its steps, at most one mistake per step. `models`: in the order of the
     /// steps, as far as they are known. Their places are found by [`ConfigSource`](crate::ConfigSource).
     pub fn step_mistakes(&self, models: &[Option<Arc<ModelConfig>>]) -> Vec<Diagnostic> {
         let Scheduling::Ensemble(ensembling) = &self.scheduling else { return Vec::new() };
+        let is_decoupled = models.iter().flatten().any(|model| model.is_decoupled);
+        let cache = response_cache::check_ensemble(self, is_decoupled).err().map(uncacheable);
         let models = models.iter().map(Option::as_deref);
-        check_steps(self, &ensembling.steps, models).map(into_diagnostic).collect()
+        check_steps(self, &ensembling.steps, models).map(into_diagnostic).chain(cache).collect()
     }
 
     /// This ensemble's configuration with the namespaces of the models that its steps were found to mean, in order. What

@@ -40,12 +40,12 @@ pub(super) const SECTIONS: &[Section] = &[
             works("metric_tags", "", "Labels of the model's metrics: key `a` becomes the label `_a`"),
             works("parameters", "", "Settings for the backend, by name. Which there are is told by the pages of the \
                    backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md)"),
-            by_table("model_warmup", "", "Requests that each instance executes before those of clients"),
+            works("model_warmup", "", "Requests that each instance executes before those of clients, see [warm-up](warm-up.md)"),
             works("model_operations", "", "Libraries of custom operators"),
             works("model_transaction_policy", "one response to each request", "Whether a request has exactly one response"),
             works("model_repository_agents", "", "What the model's files go through before they are loaded")
                 .with("the agent `checksum`; a model that names another one does not load"),
-            by_table("response_cache", "", "Equal requests are answered from memory"),
+            works("response_cache", "", "Whether equal requests are answered from the server's [response cache](response-cache.md)"),
             works("model_metrics", "the server's buckets", "Buckets of the model's histograms"),
         ],
     },
@@ -82,7 +82,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("is_shape_tensor", "false", "The values are shapes")
                 .refused("shape tensors are TensorRT's"),
             works("allow_ragged_batch", "false", "Requests of different shapes may share a batch")
-                .with("Python models get each request's own tensor anyway"),
+                .with("the elements of all requests in one dimension; Python models get each request's own tensor"),
             works("optional", "false", "A request may leave it out"),
             works("is_non_linear_format_io", "false", "The tensor lies in a format of TensorRT")
                 .refused("these formats are TensorRT's"),
@@ -161,7 +161,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         message: "ModelResponseCache",
         about: "",
-        fields: &[by_table("enable", "false", "Responses of this model may come from the cache")],
+        fields: &[works("enable", "false", "Responses of this model may come from the cache")],
     },
     Section {
         message: "ModelMetrics",

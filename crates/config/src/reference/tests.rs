@@ -110,8 +110,8 @@ fn rows_of_the_page() {
         ),
         "works |"
     );
-    assert_eq!(row("enable", "`response_cache`"), "as `response_cache` |");
-    assert!(row("response_cache", "The model").starts_with("**warning**: is not supported yet"));
+    assert_eq!(row("enable", "`response_cache`"), "works |");
+    assert!(row("response_cache", "The model").starts_with("works"));
     assert!(row("iterative_sequence", "`sequence_batching`").starts_with("works"));
     assert!(row("level", "`optimization.graph`").starts_with("works. **warning** other than 0"));
     assert!(row("profile", "`instance_group`").starts_with("**refused**: profiles"));

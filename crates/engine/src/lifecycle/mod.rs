@@ -61,6 +61,13 @@ pub(crate) const UNLOADED: &str = "unloaded";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Generation(u64);
 
+impl Generation {
+    /// Different for each load of this process.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 struct Record {
     state: VersionState,

@@ -6,6 +6,8 @@
 //! is loaded at all.
 
 mod backends;
+mod batch_strategy;
+mod cached_models;
 mod configuration;
 mod control_error;
 mod cycle;

@@ -11,6 +11,7 @@ use galatea_types::{LockExt, Result};
 
 use super::{
     backends::Backends,
+    cached_models::CachedModels,
     control_error::ControlError,
     dependencies::{Dependencies, LoadRequest},
     load_failure::{self, Failures, LoadFailure},
@@ -60,8 +61,10 @@ impl ModelManager {
             server,
             unloader: Unloader::start(lifecycle.clone()),
             distributions: ModelDistributions::new(&options.metrics),
+            cached: CachedModels::new(options),
             hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
+            execution: options.execution.clone(),
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {
@@ -77,6 +80,7 @@ impl ModelManager {
                 versions,
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
+                backend_directory: options.backend_directory.clone(),
                 allows_override_paths: options.allows_override_paths,
                 retry_count: options.load_retry_count,
                 operations: Operations::default(),

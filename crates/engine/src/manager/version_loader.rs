@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Instant};
 use galatea_backend::{LoadContext, ServerAccess};
 use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, Hold, QueueScheduler, SchedulerSpec, StepModel,
+    EnsembleScheduler, EnsembleSpec, ExecutionRules, Hold, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use super::{
     backends::Backends,
+    cached_models::CachedModels,
     instance_changes::{InstanceChange, instance_specs},
     plan::LoadPlan,
 };
@@ -21,6 +22,7 @@ use crate::{
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -32,10 +34,14 @@ pub(super) struct VersionLoader {
     pub unloader: Unloader,
     /// What is recorded of each version.
     pub distributions: ModelDistributions,
+    /// Whose responses are kept, and where.
+    pub cached: CachedModels,
     /// See [`EngineOptions::hold`](crate::EngineOptions::hold).
     pub hold: Hold,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
     pub starts_instances_one_by_one: bool,
+    /// See [`EngineOptions::execution`](crate::EngineOptions::execution).
+    pub execution: ExecutionRules,
 }
 
 impl VersionLoader {
@@ -50,7 +56,10 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
-        let model = self.backends.open(config.backend())?.load(LoadContext {
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
+        let instances = instance_specs(config.instance_groups());
+        let backend = self.backends.open(config.backend())?;
+        let context = LoadContext {
             config: config.clone(),
             version,
             model_dir: plan.folder.path().to_owned(),
@@ -58,27 +67,37 @@ impl VersionLoader {
             backend_config: self.backends.settings(config.backend()),
             paths: plan.paths.clone(),
             server: self.server.clone(),
-        })?;
+        };
+        // Threads that a runtime starts for all instances are where these are.
+        let placement = self.execution.shared_placement(&config, &instances);
+        let loaded = placement.run(|| backend.load(context));
+        let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
         let model = plan.hidden.clone().wrap(Arc::from(model));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, &[])?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
             model: Arc::clone(&model),
-            instances: instance_specs(config.instance_groups()),
+            instances,
             statistics: statistics.clone(),
             initial_states: initial_states::make(&config)?,
             hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
+            execution: self.execution.clone(),
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
             instances: Some(scheduler.clone()),
-            scheduler,
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             model: Some(model),
             statistics,
             labels,
@@ -123,18 +142,24 @@ impl VersionLoader {
         generation: Generation,
     ) -> Result<ServedModel> {
         let load_started_at = Instant::now();
+        config.check_cacheable()?;
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
-        let statistics = Arc::new(ModelStatistics::new(&self.distributions.of(&config)?));
+        let is_cached = self.cached.has(&config);
+        let scope = self.cached.scope(plan, &config, version, generation, models)?;
+        let statistics =
+            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
+        let scheduler = Arc::new(scheduler);
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
-            config,
             polled: plan.raw.clone(),
             version,
             generation,
-            scheduler: Arc::new(scheduler),
+            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
+            is_cached,
+            config,
             instances: None,
             model: None,
             statistics,

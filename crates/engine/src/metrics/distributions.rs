@@ -37,15 +37,16 @@ impl ModelDistributions {
         Self { has_histograms: options.has_histogram_latencies, quantiles }
     }
 
-    /// Of one model.
+    /// Of one model. `has_cache`: its responses come from the response cache.
     ///
     /// # Errors
     /// `InvalidArg` for buckets that none can be; also while histograms are off, so that the model loads with them on.
-    pub fn of(&self, config: &ModelConfig) -> Result<DistributionSettings> {
+    pub fn of(&self, config: &ModelConfig, has_cache: bool) -> Result<DistributionSettings> {
         Ok(DistributionSettings {
             has_histograms: self.has_histograms,
             has_first_response: config.is_decoupled(),
             quantiles: self.quantiles.clone(),
+            has_cache,
             bounds: bounds(config)?,
         })
     }
@@ -80,7 +81,7 @@ mod tests {
 
     fn settings(more: &str, options: &MetricsOptions) -> Result<DistributionSettings> {
         let text = format!("name: \"m\" backend: \"identity\" max_batch_size: 4 {more}");
-        ModelDistributions::new(options).of(&model_config(&text))
+        ModelDistributions::new(options).of(&model_config(&text), false)
     }
 
     fn control(family: &str, buckets: &str) -> String {

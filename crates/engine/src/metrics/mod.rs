@@ -7,32 +7,36 @@ use std::{
     time::Instant,
 };
 
+use galatea_response_cache::ResponseCache;
 use galatea_telemetry::{
     CustomMetrics, DistributionsSnapshot, StatisticsSnapshot,
     metrics::{
-        self, FigureSource, Figures, InstanceCounts, MemoryMetrics, MetricsOptions, ModelMetrics,
-        ProcessMetrics, ProcessSampler, SharedGpuMetrics,
+        self, FigureSource, Figures, InstanceCounts, MemoryMetrics, ModelMetrics, ProcessMetrics,
+        ProcessSampler, SharedGpuMetrics,
     },
 };
 use galatea_types::{LockExt, MemoryBudget};
 
 pub(crate) use self::distributions::ModelDistributions;
-use crate::served_model::ServedModel;
+use crate::{options::EngineOptions, served_model::ServedModel};
 
 /// What is measured besides the requests of each model.
 pub(crate) struct ServerMetrics {
     process: ProcessSampler,
     gpus: SharedGpuMetrics,
     memory: Arc<MemoryBudget>,
+    cache: Option<Arc<dyn ResponseCache>>,
     sources: Mutex<Vec<FigureSource>>,
     /// Families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
 
 impl ServerMetrics {
-    pub fn new(options: MetricsOptions, gpus: SharedGpuMetrics, memory: Arc<MemoryBudget>) -> Self {
-        let (process, sources) = (ProcessSampler::new(options), Mutex::default());
-        Self { process, gpus, memory, sources, custom: Arc::default() }
+    pub fn new(options: &EngineOptions) -> Self {
+        let (process, sources) = (ProcessSampler::new(options.metrics.clone()), Mutex::default());
+        let (gpus, memory) = (options.gpus.latest.clone(), options.memory.clone());
+        let cache = options.response_cache.clone();
+        Self { process, gpus, memory, cache, sources, custom: Arc::default() }
     }
 
     /// Adds figures of another part of the server.
@@ -53,6 +57,7 @@ impl ServerMetrics {
         let process = ProcessMetrics {
             gpus: self.gpus.latest(),
             memory: MemoryMetrics::from(&*self.memory),
+            cache: self.cache.as_ref().and_then(|cache| cache.metrics()),
             ..self.process.sample()
         };
         let mut figures = Figures::default();
@@ -82,6 +87,7 @@ fn row<'a>(
         instances: counts.map(|(all, working)| InstanceCounts { all, working }),
         batch_delay: model.learned_batch_delay(),
         load: model.load(now),
+        has_cache: model.is_cached(),
     }
 }
 
@@ -93,11 +99,7 @@ mod tests {
 
     #[test]
     fn families_of_models_come_after_those_of_the_server() {
-        let metrics = ServerMetrics::new(
-            MetricsOptions::default(),
-            SharedGpuMetrics::default(),
-            MemoryBudget::unlimited(),
-        );
+        let metrics = ServerMetrics::new(&EngineOptions::default());
         let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
         metric.increment(2.0).expect("a counter");

@@ -11,6 +11,7 @@ mod root;
 mod single_model;
 mod snapshot;
 mod text_file;
+mod version_files;
 
 use std::{
     any::Any,
@@ -28,6 +29,7 @@ pub(crate) use self::{
     hidden_folder::HiddenFolder,
     layout::{ModelLayout, Oddity},
     text_file::{advice as text_file_advice, open_regular, read_text_file},
+    version_files::version_files,
 };
 pub use self::{
     local::LocalRoot,

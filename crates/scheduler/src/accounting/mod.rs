@@ -1,6 +1,7 @@
 //! The one place where requests are counted: what is queued, executed, streamed, refused and failed, and what an
 //! ensemble did as a whole. It is also where a failed request is logged, once.
 
+mod cache_accounting;
 mod count_once;
 mod failure_log;
 mod request_accounting;

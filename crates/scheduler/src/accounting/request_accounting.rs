@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{
-    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord,
+    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord, ResponseRecord,
 };
 use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
@@ -17,7 +17,7 @@ use crate::request_failure::RequestFailure;
 /// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
 /// once, whatever became of its requests.
 pub(crate) struct RequestAccounting {
-    statistics: Arc<ModelStatistics>,
+    pub(super) statistics: Arc<ModelStatistics>,
     failure_log: Option<FailureLog>,
 }
 
@@ -27,9 +27,15 @@ impl RequestAccounting {
         Self { statistics, failure_log: Some(FailureLog::new(model, version)) }
     }
 
-    /// For an ensemble, which only passes on how its steps failed: that was logged there.
-    pub fn of_ensemble(statistics: Arc<ModelStatistics>) -> Self {
+    /// Beside the scheduler that executes: of an ensemble, which only passes on how its steps failed, and of the response cache.
+    /// What failed was logged there.
+    pub fn beside_executor(statistics: Arc<ModelStatistics>) -> Self {
         Self { statistics, failure_log: None }
+    }
+
+    /// The same figures, for requests whose failures are logged elsewhere.
+    pub fn unlogged(&self) -> Self {
+        Self { statistics: self.statistics.clone(), failure_log: None }
     }
 
     /// A request is about to be queued.
@@ -62,6 +68,11 @@ impl RequestAccounting {
         if self.statistics.has_first_response() {
             self.statistics.record_first_response(context.timeline.received.elapsed());
         }
+    }
+
+    /// The backend reports one of its responses.
+    pub fn response(&self, number: usize, record: &ResponseRecord) {
+        self.statistics.record_response(number, record);
     }
 
     /// A request failed now, or was not accepted. `id`: the client's.

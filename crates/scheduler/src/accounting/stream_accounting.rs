@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_backend::{RequestEnd, RequestObserver};
+use galatea_telemetry::ResponseRecord;
 use galatea_types::RequestContext;
 
 use super::{
@@ -16,7 +17,8 @@ use crate::{instance::OpenStream, request_queue::RequestQueue};
 /// The execution counts once for all its requests, as soon as `execute` returns or the first of them ends: a client
 /// that has its last response finds it counted.
 pub(crate) struct StreamAccounting {
-    queue: Arc<RequestQueue>,
+    /// Where its requests came from; `None`: they warm the instance up.
+    queue: Option<Arc<RequestQueue>>,
     accounting: Arc<RequestAccounting>,
     items: Items,
     once: CountOnce,
@@ -27,7 +29,7 @@ pub(crate) struct StreamAccounting {
 impl StreamAccounting {
     /// `items`: of all requests of the execution.
     pub fn new(
-        queue: Arc<RequestQueue>,
+        queue: Option<Arc<RequestQueue>>,
         accounting: Arc<RequestAccounting>,
         items: Items,
         open: OpenStream,
@@ -45,11 +47,17 @@ impl RequestObserver for StreamAccounting {
         self.accounting.responds_first(context);
     }
 
+    fn reported(&self, number: usize, record: &ResponseRecord) {
+        self.accounting.response(number, record);
+    }
+
     fn ended(&self, end: RequestEnd<'_>) {
         self.accounting.request_ended(end, &self.once, self.items);
     }
 
     fn left(&self) {
-        self.queue.finish(1);
+        if let Some(queue) = &self.queue {
+            queue.finish(1);
+        }
     }
 }

@@ -44,7 +44,7 @@ impl EnsembleScheduler {
             return Err(EnsembleError::LacksModels { model: config.name().to_string() }.into());
         }
         let graph = Graph::new(&config, ensembling, models)?;
-        let accounting = RequestAccounting::of_ensemble(statistics);
+        let accounting = RequestAccounting::beside_executor(statistics);
         Ok(Self(Arc::new(Shared::new(graph, version, accounting))))
     }
 }

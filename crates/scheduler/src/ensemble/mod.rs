@@ -16,7 +16,6 @@ mod ensemble_scheduler;
 mod error;
 mod fit;
 mod graph;
-mod in_flight;
 mod limiter;
 mod plan;
 mod progress;

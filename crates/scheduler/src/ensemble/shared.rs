@@ -5,8 +5,8 @@ use std::sync::Arc;
 use galatea_telemetry::FailureReason;
 use galatea_types::{Error, InferRequest, PreparedRequest, RequestContext, StepTimes};
 
-use super::{graph::Graph, in_flight::InFlight, plan::Plan};
-use crate::accounting::RequestAccounting;
+use super::{graph::Graph, plan::Plan};
+use crate::{accounting::RequestAccounting, in_flight::InFlight};
 
 /// The graph, and what is counted over all requests.
 pub(super) struct Shared {

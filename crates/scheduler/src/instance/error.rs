@@ -1,6 +1,6 @@
 //! Why an instance could not be started, or failed its requests.
 
-use std::io;
+use std::{fmt, io};
 
 use galatea_types::Error;
 
@@ -19,6 +19,18 @@ pub(crate) enum InstanceError {
     /// What the clients of its requests read.
     #[error("instance '{instance}' of model '{model}' failed unexpectedly while executing")]
     FailedUnexpectedly { instance: String, model: String },
+    /// The instance was started, and answered what it was warmed up with by errors. Triton's text.
+    #[error("failed to run warmup sample '{sample}': {}", Joined(errors))]
+    WarmUp { sample: String, errors: Vec<Error> },
+}
+
+/// Messages, each with what follows it in Triton's text.
+struct Joined<'a>(&'a [Error]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|error| write!(f, "{}; ", error.message()))
+    }
 }
 
 impl From<InstanceError> for Error {
@@ -28,6 +40,14 @@ impl From<InstanceError> for Error {
             InstanceError::NoThread { source, .. }
             | InstanceError::NoExpiryThread { source, .. } => {
                 Error::internal(message).with_source(source)
+            }
+            // The first one may have a cause.
+            InstanceError::WarmUp { errors, .. } => {
+                let error = Error::invalid_arg(message);
+                match errors.into_iter().next() {
+                    Some(first) => error.with_source(first),
+                    None => error,
+                }
             }
             _ => Error::internal(message),
         }

@@ -35,6 +35,12 @@ impl Responses {
         Self { model_name, accounting, order }
     }
 
+    /// The same for requests that come from no queue, and whose failures are told elsewhere.
+    pub fn unlogged(&self) -> Self {
+        let accounting = Arc::new(self.accounting.unlogged());
+        Self { model_name: self.model_name.clone(), accounting, order: None }
+    }
+
     pub fn accounting(&self) -> &Arc<RequestAccounting> {
         &self.accounting
     }

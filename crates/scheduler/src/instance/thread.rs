@@ -8,14 +8,17 @@ use std::{
 };
 
 use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use super::{
     error::InstanceError,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
+    warm_up::WarmupSample,
 };
 use crate::{
+    ExecutionRules,
     accounting::{Items, StreamAccounting},
     load::LoadMeter,
     queued_request::QueuedRequest,
@@ -34,11 +37,18 @@ const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
     /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
+    /// Its requests are executed together.
+    pub has_batching: bool,
+    /// What each instance executes before it gets requests.
+    pub warm_up: Vec<WarmupSample>,
     /// What all of them are at.
     pub load: LoadMeter,
     /// What the model is told of sequences, where it has them.
@@ -50,7 +60,9 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(&context.name, &*context.model) {
+    let placement = context.execution.placement(&context.config, &slot.spec);
+    let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
+    match placed.and_then(|()| slot.start(context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -177,7 +189,7 @@ impl InstanceThread<'_> {
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
             let (items, open) = (Items::of(&batch), open.open(begun));
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open);
+            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
@@ -249,7 +261,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match slot.start(model, &*context.model) {
+            match slot.start(context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();

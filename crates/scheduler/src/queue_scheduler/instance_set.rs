@@ -52,6 +52,11 @@ impl InstanceSet {
         specs: Vec<InstanceSpec>,
         ready: &Outcomes,
     ) -> Result<()> {
+        let register = |(index, spec)| self.queue.register(index, spec, &context.config);
+        if let Err(error) = specs.iter().enumerate().try_for_each(register) {
+            (0..specs.len()).for_each(|index| self.queue.thread_ended(index));
+            return Err(error);
+        }
         let mut specs = specs.into_iter().enumerate();
         while let Some((index, spec)) = specs.next() {
             if let Err(error) = self.start_one(context, index, spec, ready) {
@@ -72,6 +77,10 @@ impl InstanceSet {
         let mut start = |spec| {
             let index = self.queue.add_instance();
             added.push(index);
+            if let Err(error) = self.queue.register(index, &spec, &context.config) {
+                self.queue.thread_ended(index);
+                return Err(error);
+            }
             self.start_one(context, index, spec, &ready)
         };
         let all_started: Result<()> = specs.into_iter().try_for_each(&mut start);

@@ -14,10 +14,10 @@ use galatea_types::{
 
 use self::instance_set::InstanceSet;
 use crate::{
-    Scheduler,
+    ExecutionRules, Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    instance::{ModelContext, Responses},
+    instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
@@ -53,6 +53,10 @@ pub struct SchedulerSpec {
     pub hold: Hold,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
+    /// What each instance executes, in this order, before it is ready, also when it is started again.
+    pub warm_up: Vec<WarmupSample>,
+    /// What limits the executions of all models, and where threads run.
+    pub execution: ExecutionRules,
 }
 
 /// The queue of one model version and the instance threads that pull from it.
@@ -81,9 +85,11 @@ impl QueueScheduler {
     pub fn start(mut spec: SchedulerSpec) -> Result<Arc<QueueScheduler>> {
         check(&spec)?;
         let instances = std::mem::take(&mut spec.instances);
-        let SchedulerSpec { config, version, model, statistics, hold, .. } = spec;
+        let SchedulerSpec { config, version, model, statistics, hold, execution, .. } = spec;
         let starts_one_by_one = spec.starts_one_by_one;
-        let queue = Arc::new(RequestQueue::new(&config, instances.len(), hold));
+        execution.warn_of_missing(&config);
+        let limiter = execution.rate_limiter.as_ref();
+        let queue = RequestQueue::limited(&config, instances.len(), hold, limiter);
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
         let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
@@ -95,7 +101,14 @@ impl QueueScheduler {
             version,
             model,
             may_answer_later,
-            is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
+            has_batching: config.has_batching(),
+            warm_up: spec.warm_up,
+            // What is handed over ahead would be executed without a permit.
+            is_pipelined: !may_answer_later
+                && execution.rate_limiter.is_none()
+                && matches!(config.scheduling(), Scheduling::Direct),
+            config: config.clone(),
+            execution,
             load: LoadMeter::default(),
             sequences: sequence_inputs(&config, spec.initial_states),
         });
@@ -310,7 +323,8 @@ fn per_execution(config: &ModelConfig) -> usize {
     }
 }
 
-fn preserves_ordering(config: &ModelConfig) -> bool {
+/// Whether responses leave in the order of arrival.
+pub(crate) fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
 }
 

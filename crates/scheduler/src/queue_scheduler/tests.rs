@@ -12,6 +12,7 @@ use galatea_backend::{
 use galatea_types::{CorrelationId, LockExt as _, Response, ResponseSink};
 
 use super::*;
+use crate::RateLimiter;
 
 /// Instances that note which requests they executed.
 #[derive(Default)]
@@ -108,43 +109,62 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
 /// Instances of two slots each: every sequence is executed by one of them, in order.
 #[test]
 fn each_sequence_is_executed_by_one_instance_in_order() {
-    let run = || {
-        let (model, answered) = (Noting::default(), Arc::<StdMutex<usize>>::default());
-        let executed = model.0.clone();
-        let scheduler = QueueScheduler::start(SchedulerSpec {
-            config: Arc::new(model_config("name: 'm' backend: 'm' sequence_batching {}")),
-            instances: vec![instance_spec("a", 0), instance_spec("a", 1)],
-            ..spec(model)
-        });
-        let scheduler = scheduler.expect("it starts");
-        let ids = ["a1s", "b1s", "c1s", "a2", "b2e", "c2e", "a3e"];
-        for id in ids {
-            let request = prepared(
-                InferRequest {
-                    id: id.to_owned(),
-                    correlation_id: CorrelationId::Text(id[..1].to_owned()),
-                    sequence_start: id.contains('s'),
-                    sequence_end: id.contains('e'),
-                    ..InferRequest::new("m")
-                },
-                1,
-            );
-            let responder = Responder::calling(Answered(answered.clone()));
-            assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
-        }
-        assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
-        assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (ids.len(), 0));
-        let executed = executed.lock_unpoisoned();
-        for sequence in ["a", "b", "c"] {
-            let of = |line: &&String| line.starts_with(sequence);
-            let lines: Vec<_> = executed.iter().filter(of).collect();
-            let numbers: Vec<_> = lines.iter().map(|line| &line[1..2]).collect();
-            assert!(numbers.is_sorted() && numbers.len() == if sequence == "a" { 3 } else { 2 });
-            let instance = |line: &String| line.split_once(" on ").map(|(_, on)| on.to_owned());
-            assert!(lines.iter().all(|line| instance(line) == instance(lines[0])), "{lines:?}");
-        }
+    shuttle::check_random(|| run_sequences(ExecutionRules::default(), ""), 300);
+}
+
+/// The same where only one of the instances may execute at a time, and the other's requests are not for it.
+#[test]
+fn sequences_wait_for_the_permit_of_their_instance() {
+    let limiter = "rate_limiter { resources { name: 'R' count: 1 } }";
+    let run = move || {
+        let rate_limiter = Some(RateLimiter::new(Vec::new()));
+        run_sequences(ExecutionRules { rate_limiter, ..ExecutionRules::default() }, limiter);
     };
     shuttle::check_random(run, 300);
+    shuttle::check_pct(run, 300, 3);
+}
+
+fn run_sequences(execution: ExecutionRules, of_group: &str) {
+    let (model, answered) = (Noting::default(), Arc::<StdMutex<usize>>::default());
+    let executed = model.0.clone();
+    let config = model_config(&format!(
+        "name: 'm' backend: 'm' sequence_batching {{}} instance_group {{ count: 2 {of_group} }}"
+    ));
+    let group = Arc::new(config.instance_groups()[0].clone());
+    let instance = |index| InstanceSpec { group: group.clone(), ..instance_spec("a", index) };
+    let scheduler = QueueScheduler::start(SchedulerSpec {
+        config: Arc::new(config),
+        instances: vec![instance(0), instance(1)],
+        execution,
+        ..spec(model)
+    });
+    let scheduler = scheduler.expect("it starts");
+    let ids = ["a1s", "b1s", "c1s", "a2", "b2e", "c2e", "a3e"];
+    for id in ids {
+        let request = prepared(
+            InferRequest {
+                id: id.to_owned(),
+                correlation_id: CorrelationId::Text(id[..1].to_owned()),
+                sequence_start: id.contains('s'),
+                sequence_end: id.contains('e'),
+                ..InferRequest::new("m")
+            },
+            1,
+        );
+        let responder = Responder::calling(Answered(answered.clone()));
+        assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
+    }
+    assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
+    assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (ids.len(), 0));
+    let executed = executed.lock_unpoisoned();
+    for sequence in ["a", "b", "c"] {
+        let of = |line: &&String| line.starts_with(sequence);
+        let lines: Vec<_> = executed.iter().filter(of).collect();
+        let numbers: Vec<_> = lines.iter().map(|line| &line[1..2]).collect();
+        assert!(numbers.is_sorted() && numbers.len() == if sequence == "a" { 3 } else { 2 });
+        let instance = |line: &String| line.split_once(" on ").map(|(_, on)| on.to_owned());
+        assert!(lines.iter().all(|line| instance(line) == instance(lines[0])), "{lines:?}");
+    }
 }
 
 #[test]
@@ -198,6 +218,8 @@ fn spec(model: impl Model + 'static) -> SchedulerSpec {
         initial_states: Vec::new(),
         hold: Hold::default(),
         starts_one_by_one: false,
+        warm_up: Vec::new(),
+        execution: ExecutionRules::default(),
     }
 }
 

@@ -11,12 +11,16 @@
 mod ahead;
 mod expiry;
 mod handed_over;
+mod permits;
 mod sequences;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use galatea_config::ModelConfig;
 use galatea_types::{CorrelationId, Error};
@@ -31,6 +35,7 @@ use crate::{
     parking::{Locked, Parking},
     queue::{Decision, DropReason},
     queued_request::QueuedRequest,
+    rate_limiter::Permits,
     sequence::{Hold, OfSequence, SequenceRefusal, Step, StepEnd},
 };
 
@@ -44,6 +49,8 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
     is_per_instance: bool,
     /// The time where nothing depends on it.
     epoch: Instant,
+    /// Without a rate limiter everybody may execute.
+    permits: Option<Permits>,
 }
 
 struct State<T: OfSequence> {
@@ -162,6 +169,7 @@ impl<T: OfSequence> RequestQueue<T> {
                 lanes,
             ),
             epoch: Instant::now(),
+            permits: None,
         }
     }
 
@@ -203,14 +211,18 @@ impl<T: OfSequence> RequestQueue<T> {
         state.finish(done.requests);
         state.finish_steps(index, done.steps);
         state.note_end(index);
+        self.looks_for_work(index);
         loop {
             let dropped = state.take_dropped();
             if !dropped.is_empty() {
                 return Work::Dropped(dropped);
             }
             if let Some(work) = state.called_off(index) {
+                // First: who is woken takes the turn that it had.
+                let wakes = self.leave_permits(index);
                 let left = state.waiting.len();
                 state.wake_for_rest(left);
+                wakes.wake();
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
@@ -236,8 +248,14 @@ impl<T: OfSequence> RequestQueue<T> {
             if !matches!(decision, Decision::Take(_)) {
                 rest();
             }
-            // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
-            // would sleep, and the requests stay in the backlog.
+            // The decision is only a value: without a permit the thread sleeps, and the requests stay in the backlog.
+            state = match self.admit(state, index, &decision, &rest) {
+                ControlFlow::Continue(state) => state,
+                ControlFlow::Break(later) => {
+                    state = later;
+                    continue;
+                }
+            };
             match decision {
                 Decision::Take(count) => return self.take(state, index, count),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
@@ -245,10 +263,10 @@ impl<T: OfSequence> RequestQueue<T> {
                     state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
                 }
                 Decision::Wait(batch) if !state.has_leader() => {
-                    state = state.lead(batch, |s| s.is_closed || s.is_called_off(index));
+                    state = state.lead(batch, |s| s.is_closed || self.is_wanted(s, index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(|s| s.is_closed || s.is_called_off(index));
+                    state = state.sleep(|s| s.is_closed || self.is_wanted(s, index));
                 }
             }
         }
@@ -342,6 +360,7 @@ impl<T: OfSequence> RequestQueue<T> {
 
     /// A thread of an instance has ended, or could not be started.
     pub fn thread_ended(&self, index: usize) {
+        self.remove_permits(index);
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
@@ -414,6 +433,11 @@ impl<T: OfSequence> RequestQueue<T> {
     pub fn can_do_without(&self, index: usize) -> bool {
         let state = self.parking.lock();
         !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
+    }
+
+    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
+        state.is_called_off(index) || self.has_permit(index)
     }
 
     fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {

@@ -20,3 +20,4 @@ mod streams;
 mod stress;
 mod time_outs;
 mod traces;
+mod warm_up;

@@ -15,7 +15,7 @@ use galatea_backend::{
     testing::{Answer, ResponseStream, changed, instance_spec, model_config, prepared, stream},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
-use galatea_scheduler::{Hold, QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
@@ -246,6 +246,8 @@ impl Setup {
             initial_states: Vec::new(),
             hold: Hold { queued: self.hold_until_queued, backlogged: 0 },
             starts_one_by_one: self.starts_one_by_one,
+            warm_up: Vec::new(),
+            execution: ExecutionRules::default(),
         })?;
         Ok(Rig {
             scheduler,

@@ -18,7 +18,7 @@ use galatea_command_line::{
 
 pub use self::{
     error::FlagError,
-    serve_flags::{EndpointFlags, RuntimeOptions, ServeFlags, TlsFlags},
+    serve_flags::{CacheFlags, EndpointFlags, RuntimeOptions, ServeFlags, TlsFlags},
     setting::{backend_setting, cache_size, missing_gpus},
 };
 

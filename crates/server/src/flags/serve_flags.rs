@@ -1,10 +1,10 @@
 //! The options of `serve` as given, before they are checked against each other.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
-use galatea_engine::EngineOptions;
+use galatea_engine::{EngineOptions, ResourceSupply};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
@@ -68,16 +68,17 @@ pub struct ServeFlags {
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,
+    /// `--rate-limit`, in whatever letters it was given.
     pub rate_limit: String,
+    /// `--rate-limit-resource`
+    pub rate_limit_resources: Vec<ResourceSupply>,
     pub trace: TraceFlags,
     /// `--hardened`: the defaults of a server that strangers may reach.
     pub is_hardened: bool,
     /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,
-    /// `--cache-config`
-    pub has_cache_config: bool,
-    /// `--response-cache-byte-size`
-    pub has_response_cache: bool,
+    /// `--cache-config` and `--response-cache-byte-size`
+    pub cache: CacheFlags,
     /// Deprecated options and those without effect, as given.
     pub notices: Vec<Notice>,
     /// Words that are no options.
@@ -119,6 +120,17 @@ pub struct RuntimeOptions {
     pub backend_directory: Option<PathBuf>,
     /// Names libraries and folders where no flag does.
     pub environment: Environment,
+}
+
+/// The response cache, as given.
+#[derive(Debug, Default)]
+pub struct CacheFlags {
+    /// By the name of the cache, in the order they came.
+    pub settings: BTreeMap<String, Vec<(String, String)>>,
+    /// `--response-cache-byte-size`
+    pub local_size: Option<u64>,
+    /// Where Triton has the libraries of its caches.
+    pub directory: String,
 }
 
 /// What the options of tracing ask for.

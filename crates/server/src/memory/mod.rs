@@ -64,7 +64,7 @@ impl BudgetRule {
 
     fn log(&self, own: usize, budget: &MemoryBudget) {
         log::info!(
-            "Memory budget of requests and responses: {} (--memory-budget); the server and its models hold {} of the {} \
+            "Memory budget of requests and responses: {} (--memory-budget); the server, its models and its response cache take {} of the {} \
              that the machine and its control groups allow",
             mib(budget.limit()),
             mib(own),

@@ -2,6 +2,7 @@
 
 mod cloud;
 mod endpoint;
+mod response_cache;
 mod rows;
 mod tls;
 
@@ -9,7 +10,9 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{ControlMode, EngineOptions, Hold};
+use galatea_engine::{
+    ControlMode, EngineOptions, ExecutionRules, Hold, RateLimiter, ResourceSupply,
+};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
@@ -20,6 +23,7 @@ use galatea_types::MemoryBudget;
 pub use self::{
     cloud::{CloudOptions, CloudPlatform},
     endpoint::Endpoint,
+    response_cache::CacheSettings,
     tls::TlsOptions,
 };
 use crate::{
@@ -49,6 +53,8 @@ pub struct ServeOptions {
     /// The variables of the process, with the credentials that such repositories are asked with.
     pub environment: Environment,
     pub exits_on_error: bool,
+    /// `None`: no response is kept.
+    pub response_cache: Option<CacheSettings>,
     /// Between two looks at the repositories, where they are polled.
     pub poll_interval: Option<Duration>,
     /// How long a server asked to stop serves on, no longer ready.
@@ -108,6 +114,7 @@ impl ServeOptions {
             metrics,
             clouds,
             exits_on_error: flags.exits_on_error,
+            response_cache: CacheSettings::of(&flags.cache, environment, &mut notes)?,
             poll_interval: (flags.engine.control_mode == ControlMode::Poll
                 && flags.repository_poll_secs > 0)
                 .then(|| Duration::from_secs(flags.repository_poll_secs)),
@@ -128,6 +135,10 @@ impl ServeOptions {
             engine: EngineOptions {
                 hold: hold(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
+                execution: ExecutionRules {
+                    rate_limiter: rate_limiter(&flags.rate_limit, flags.rate_limit_resources),
+                    ..flags.engine.execution
+                },
                 ..flags.engine
             },
             http_options: HttpOptions {
@@ -182,7 +193,7 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     if models.len() > 1 && models.iter().any(|model| model == "*") {
         return rule("Wildcard model name '*' must be the ONLY startup model if specified at all.");
     }
-    if flags.has_response_cache && flags.has_cache_config {
+    if flags.cache.local_size.is_some() && !flags.cache.settings.is_empty() {
         return rule(
             "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one \
              or the other.",
@@ -193,6 +204,9 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     }
     if flags.repoagent_directory.is_empty() {
         return rule("creating server: Invalid argument - --repoagent-directory can not be empty");
+    }
+    if flags.cache.directory.is_empty() {
+        return rule("creating server: Invalid argument - cache directory can not be empty");
     }
     Ok(())
 }
@@ -212,6 +226,10 @@ fn hold(environment: &Environment) -> Hold {
 fn starts_instances_one_by_one(environment: &Environment) -> bool {
     let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
     is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
+}
+
+fn rate_limiter(mode: &str, provided: Vec<ResourceSupply>) -> Option<Arc<RateLimiter>> {
+    mode.eq_ignore_ascii_case("execution_count").then(|| RateLimiter::new(provided))
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {

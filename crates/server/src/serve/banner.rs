@@ -62,6 +62,7 @@ fn settings(engine: &Engine, options: &ServeOptions) -> Table {
             table.row(["server_extensions".to_owned(), engine.extensions().join(" ")]);
         }
     }
-    table.row(["cache_enabled".to_owned(), "0".to_owned()]);
+    let is_cached = u8::from(options.engine.response_cache.is_some());
+    table.row(["cache_enabled".to_owned(), is_cached.to_string()]);
     table
 }

@@ -18,6 +18,7 @@ mod poller;
 pub mod port_holder;
 pub mod remote;
 mod repositories;
+mod response_cache;
 mod services;
 mod shutdown;
 mod socket;
@@ -65,13 +66,16 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     // Whoever asked for encryption gets no server without.
     let _tls_reload = encryption::open(&mut options)?;
     let policy = authentication::open(&mut options)?;
+    response_cache::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
-    let mut engine_options = EngineOptions { repositories, ..options.engine.clone() };
+    let backend_directory = Some(backends::backend_directory(&options.runtimes));
+    let mut engine_options =
+        EngineOptions { repositories, backend_directory, ..options.engine.clone() };
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
     engine.add_figures(connections::figures(&options));
@@ -81,6 +85,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     }));
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
+    }
+    if let Some(cache) = options.engine.response_cache.clone() {
+        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
     }
     if let Some(policy) = &policy {
         engine.add_figures(authentication::figures(policy));

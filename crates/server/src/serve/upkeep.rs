@@ -36,20 +36,26 @@ impl Upkeep {
         let (stop, stopped) = mpsc::channel();
         let (engine, memory) = (engine.clone(), memory.clone());
         let mut trimming = Trimming::default();
-        rule.begin(trimming.begin(), &memory);
+        rule.begin(trimming.begin() + still_to_fill(&engine), &memory);
         let work = move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
                 engine.sample_load();
                 galatea_telemetry::tell_suppressed();
                 if let Some(own) = trimming.look(&memory) {
-                    rule.apply(own, &memory);
+                    rule.apply(own + still_to_fill(&engine), &memory);
                 }
             }
         };
         let thread = thread::Builder::new().name("upkeep".to_owned()).spawn(work)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
+}
+
+/// Bytes that the response cache does not take yet and will: requests may not have them.
+fn still_to_fill(engine: &Engine) -> usize {
+    let cache = engine.options().response_cache.as_ref().and_then(|cache| cache.metrics());
+    cache.map_or(0, |cache| cache.capacity.saturating_sub(cache.bytes))
 }
 
 impl Drop for Upkeep {

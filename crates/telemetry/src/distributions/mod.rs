@@ -17,7 +17,7 @@ use crate::{
         Family,
         families::{BATCH_SIZE_HISTOGRAM, FIRST_RESPONSE_HISTOGRAM, PHASE_HISTOGRAMS},
     },
-    records::{BatchRecord, PHASES, RequestRecord},
+    records::{BatchRecord, CacheHitRecord, PHASES, RequestRecord},
 };
 
 /// Upper bounds of the durations of phases, in seconds: from those of a small model to those of a large one that is
@@ -42,6 +42,9 @@ pub struct DistributionSettings {
     pub has_first_response: bool,
     /// The quantiles of phases; `None`: no summaries.
     pub quantiles: Option<Arc<[f64]>>,
+    /// Whether answers come from the response cache: then the quantiles of whole requests are not those of the model, and
+    /// there are quantiles of the cache's own.
+    pub has_cache: bool,
     /// Bounds in place of the usual ones, by the name of the histogram's family.
     pub bounds: BTreeMap<String, Bounds>,
 }
@@ -67,6 +70,8 @@ pub(crate) struct Distributions {
     histograms: Option<Histograms>,
     first_response: Option<Histogram>,
     window: Option<Window<PHASES>>,
+    /// Of hits, and of misses.
+    cache: Option<[Window<1>; 2]>,
     quantiles: Arc<[f64]>,
     /// Of whole requests, while somebody watches.
     watched: Option<Window<1>>,
@@ -90,6 +95,8 @@ pub struct DistributionsSnapshot {
     pub first_response: Option<Histogram>,
     /// In the order of the phases, unless they are off.
     pub summaries: Option<[Summary; PHASES]>,
+    /// Of hits and of misses in the response cache, unless they are off or the model does not use it.
+    pub of_cache: Option<[Summary; 2]>,
     /// Those of the summaries.
     pub quantiles: Arc<[f64]>,
 }
@@ -106,10 +113,12 @@ impl Distributions {
         let first_response = (has_histograms && has_first_response)
             .then(|| settings.histogram(&FIRST_RESPONSE_HISTOGRAM, MILLISECONDS));
         let window = quantiles.as_ref().map(|_| Window::new(now));
+        let has_cache = settings.has_cache && quantiles.is_some();
+        let cache = has_cache.then(|| [Window::new(now), Window::new(now)]);
         let is_empty = histograms.is_none() && window.is_none();
         let quantiles = quantiles.clone().unwrap_or_default();
         (!is_empty).then(|| {
-            Box::new(Self { histograms, first_response, window, quantiles, watched: None })
+            Box::new(Self { histograms, first_response, window, cache, quantiles, watched: None })
         })
     }
 
@@ -119,6 +128,7 @@ impl Distributions {
             histograms: None,
             first_response: None,
             window: None,
+            cache: None,
             quantiles: Arc::default(),
             watched: None,
         })
@@ -165,6 +175,31 @@ impl Distributions {
         }
     }
 
+    /// Nothing was computed for the request.
+    pub fn cache_hit(&mut self, now: Instant, hit: &CacheHitRecord) {
+        let CacheHitRecord { total, queue, look_up } = *hit;
+        if let Some(histograms) = &mut self.histograms {
+            for (histogram, duration) in histograms.phases.iter_mut().zip([total, queue]) {
+                histogram.observe(duration.as_secs_f64());
+            }
+        }
+        if let Some(window) = &mut self.window {
+            window.observe_some(now, [Some(total), Some(queue), None, None, None]);
+        }
+        if let Some([hits, _]) = &mut self.cache {
+            hits.observe(now, [look_up]);
+        }
+        if let Some(watched) = &mut self.watched {
+            watched.observe(now, [total]);
+        }
+    }
+
+    pub fn cache_miss(&mut self, now: Instant, took: Duration) {
+        if let Some([_, misses]) = &mut self.cache {
+            misses.observe(now, [took]);
+        }
+    }
+
     /// In whole milliseconds, as Triton counts them.
     pub fn responded_first(&mut self, after: Duration) {
         if let Some(histogram) = &mut self.first_response {
@@ -174,10 +209,17 @@ impl Distributions {
 
     pub fn snapshot(&mut self, now: Instant) -> DistributionsSnapshot {
         let quantiles = self.quantiles.clone();
+        let of_cache = self.cache.as_mut().map(|windows| {
+            windows.each_mut().map(|window| {
+                let [summary] = window.summaries(now, &quantiles);
+                summary
+            })
+        });
         DistributionsSnapshot {
             histograms: self.histograms.clone(),
             first_response: self.first_response.clone(),
             summaries: self.window.as_mut().map(|window| window.summaries(now, &quantiles)),
+            of_cache,
             quantiles,
         }
     }

@@ -72,8 +72,14 @@ impl<const N: usize> Window<N> {
 
     /// A duration for each series.
     pub fn observe(&mut self, now: Instant, seen: [Duration; N]) {
+        self.observe_some(now, seen.map(Some));
+    }
+
+    /// A duration for some of the series.
+    pub fn observe_some(&mut self, now: Instant, seen: [Option<Duration>; N]) {
         self.advance(now);
         for (series, duration) in self.series.iter_mut().zip(seen) {
+            let Some(duration) = duration else { continue };
             let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             series.count += 1;
             series.micros = series.micros.saturating_add(micros);

@@ -11,6 +11,9 @@ const SUMMARY_LATENCIES: &str = "with `--metrics-config=summary_latencies=true`"
 const GPU_METRICS: &str = "where there are NVIDIA GPUs, unless `--allow-gpu-metrics=false`";
 const CPU_METRICS: &str = "unless `--allow-cpu-metrics=false`";
 const GPU: &[&str] = &["gpu_uuid"];
+const CACHED_MODELS: &str =
+    "for models with `response_cache`, where the server has a cache (`--cache-config`)";
+const LOCAL_CACHE: &str = "with `--cache-config=local,size=...`";
 
 pub(super) const SUCCESS: Family = Family::counter(
     "nv_inference_request_success",
@@ -59,6 +62,48 @@ pub(super) const PHASE_COUNTERS: [Family; 5] = [
 
 const fn latency_counter(name: &'static str, help: &'static str) -> Family {
     Family::counter(name, help).per_model().shown(COUNTER_LATENCIES)
+}
+
+/// Hits and how long they took, misses and how long they took.
+pub(super) const CACHE_COUNTERS: [Family; 4] = [
+    cache_counter("nv_cache_num_hits_per_model", "Number of cache hits per model"),
+    cache_counter(
+        "nv_cache_hit_duration_per_model",
+        "Total cache hit duration per model, in microseconds",
+    ),
+    cache_counter("nv_cache_num_misses_per_model", "Number of cache misses per model"),
+    cache_counter(
+        "nv_cache_miss_duration_per_model",
+        "Total cache miss (insert+lookup) duration per model, in microseconds",
+    ),
+];
+
+const fn cache_counter(name: &'static str, help: &'static str) -> Family {
+    Family::counter(name, help).per_model().shown(CACHED_MODELS)
+}
+
+pub(super) const CACHE_UTILIZATION: Family =
+    cache_gauge("nv_cache_util", "Cache utilization [0.0 - 1.0]");
+pub(super) const CACHE_ENTRIES: Family =
+    cache_gauge("nv_cache_num_entries", "Number of responses stored in response cache");
+pub(super) const CACHE_HITS: Family =
+    cache_gauge("nv_cache_num_hits", "Number of cache hits in response cache");
+pub(super) const CACHE_MISSES: Family =
+    cache_gauge("nv_cache_num_misses", "Number of cache misses in response cache");
+pub(super) const CACHE_LOOKUPS: Family =
+    cache_gauge("nv_cache_num_lookups", "Number of cache lookups in response cache");
+pub(super) const CACHE_EVICTIONS: Family =
+    cache_gauge("nv_cache_num_evictions", "Number of cache evictions in response cache");
+pub(super) const CACHE_LOOKUP_TIME: Family = cache_gauge(
+    "nv_cache_lookup_duration",
+    "Total cache lookup duration (hit and miss), in microseconds",
+);
+pub(super) const CACHE_INSERTION_TIME: Family =
+    cache_gauge("nv_cache_insertion_duration", "Total cache insertion duration, in microseconds");
+
+/// Triton's are gauges too.
+const fn cache_gauge(name: &'static str, help: &'static str) -> Family {
+    Family::gauge(name, help).shown(LOCAL_CACHE)
 }
 
 pub(super) const GPU_ENERGY: Family = Family::counter(
@@ -142,6 +187,18 @@ pub(super) const PHASE_SUMMARIES: [Family; 5] = [
 const fn summary(name: &'static str, help: &'static str) -> Family {
     Family::summary(name, help).shown(SUMMARY_LATENCIES)
 }
+
+/// Of hits, and of misses.
+pub(super) const CACHE_SUMMARIES: [Family; 2] = [
+    summary(
+        "nv_cache_hit_summary_per_model",
+        "Summary of cache hit counts/durations per model, in microseconds.",
+    ),
+    summary(
+        "nv_cache_miss_summary_per_model",
+        "Summary of cache miss counts/durations per model, in microseconds.",
+    ),
+];
 
 /// In the order of the phases, in seconds.
 pub const PHASE_HISTOGRAMS: [Family; 5] = [
@@ -287,6 +344,14 @@ pub const AUTH_FAILURES: Family = Family::counter(
 .labels(&["reason"])
 .shown("with `--auth-policy`");
 
+/// Of a cache that is not in the memory of this server.
+pub const RESPONSE_CACHE_ERRORS: Family = Family::counter(
+    "galatea_response_cache_errors_total",
+    "Look-ups and insertions that the response cache's server could not do, or not in time",
+)
+.labels(&["operation"])
+.shown("with `--cache-config=redis,...`");
+
 const WITH_ENVIRONMENTS: &str = "once a Python model has asked for an environment";
 /// Of the cache.
 pub const ENVIRONMENTS: Family = Family::gauge(
@@ -332,6 +397,7 @@ pub(super) const FIGURES: &[Family] = &[
     CONTROL_WAITING,
     LOG_LINES_LOST,
     AUTH_FAILURES,
+    RESPONSE_CACHE_ERRORS,
     ENVIRONMENTS,
     ENVIRONMENT_BYTES,
     ENVIRONMENT_BUILDS,
@@ -345,6 +411,21 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section { title: "Durations as counters", families: &PHASE_COUNTERS },
     Section { title: "Durations as summaries", families: &PHASE_SUMMARIES },
+    Section { title: "The response cache, by model", families: &CACHE_COUNTERS },
+    Section { title: "The response cache, by model, as summaries", families: &CACHE_SUMMARIES },
+    Section {
+        title: "The response cache in memory",
+        families: &[
+            CACHE_UTILIZATION,
+            CACHE_ENTRIES,
+            CACHE_HITS,
+            CACHE_MISSES,
+            CACHE_LOOKUPS,
+            CACHE_EVICTIONS,
+            CACHE_LOOKUP_TIME,
+            CACHE_INSERTION_TIME,
+        ],
+    },
     Section { title: "Time to the first response", families: &[FIRST_RESPONSE_HISTOGRAM] },
     Section { title: "Durations as histograms", families: &PHASE_HISTOGRAMS },
     Section { title: "Batch sizes", families: &[BATCH_SIZE_HISTOGRAM] },

@@ -5,6 +5,7 @@
 //! is stands in one table, [`families`].
 
 mod build;
+mod cache;
 pub mod families;
 mod family;
 mod figures;
@@ -16,12 +17,8 @@ mod reference;
 mod text;
 
 pub(crate) use self::text::{Number, push_escaped};
-use self::{
-    families::{CPU_MEMORY_TOTAL, CPU_MEMORY_USED, CPU_UTILIZATION, POOL_TOTAL, POOL_USED},
-    models::Models,
-    text::Text,
-};
 pub use self::{
+    cache::CacheMetrics,
     family::{Family, Kind},
     figures::{FigureSource, Figures},
     gpu::{GpuMetrics, SharedGpuMetrics},
@@ -29,6 +26,11 @@ pub use self::{
     models::{InstanceCounts, ModelMetrics},
     process::{CpuMetrics, MetricsOptions, ProcessMetrics, ProcessSampler},
     reference::reference,
+};
+use self::{
+    families::{CPU_MEMORY_TOTAL, CPU_MEMORY_USED, CPU_UTILIZATION, POOL_TOTAL, POOL_USED},
+    models::Models,
+    text::Text,
 };
 
 /// The whole answer to `/metrics`: the models' families in the order of `models`, then the process's, then those that only
@@ -40,6 +42,9 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics, figures: &F
     gpu::write_counters(&mut text, &process.gpus);
     models.write_gauges(&mut text);
     write_process(&mut text, process);
+    if let Some(cache) = &process.cache {
+        cache::write(&mut text, cache);
+    }
     models.write_distributions(&mut text);
     models.write_own(&mut text);
     memory::write(&mut text, process.memory);

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     families::{
-        BATCH_DELAY, BATCH_SIZE_HISTOGRAM, EXECUTIONS, FAILURE, FIRST_RESPONSE_HISTOGRAM,
-        IN_FLIGHT, INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD,
-        PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
+        BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS, FAILURE,
+        FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD,
+        LOAD_DURATION, MODEL_LOAD, PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES,
+        REFUSED, RESTARTS, SUCCESS,
     },
     family::Family,
     text::{Labels, Text},
@@ -38,6 +39,8 @@ pub struct ModelMetrics<'a> {
     pub batch_delay: Option<Duration>,
     /// How much of what its instances can do is asked of them; `None` for an ensemble.
     pub load: Option<f64>,
+    /// Whether its responses come from the response cache, where they are there.
+    pub has_cache: bool,
 }
 
 /// The instances of a model.
@@ -72,6 +75,20 @@ impl<'a> Models<'a> {
                     model.statistics.phases().get(phase).map_or(0, |counted| counted.ns / 1000)
                 });
             }
+            self.write_cache_counters(text);
+        }
+    }
+
+    fn write_cache_counters(&self, text: &mut Text) {
+        for (number, family) in CACHE_COUNTERS.iter().enumerate() {
+            self.write_present(text, family, |text, family, labels, model| {
+                let StatisticsSnapshot { cache_hit, cache_miss, .. } = model.statistics;
+                let counted =
+                    [cache_hit.count, cache_hit.ns / 1000, cache_miss.count, cache_miss.ns / 1000];
+                if let Some(value) = counted.get(number).filter(|_| model.has_cache) {
+                    text.of_model(family, labels, value);
+                }
+            });
         }
     }
 
@@ -88,8 +105,17 @@ impl<'a> Models<'a> {
         });
         for (phase, family) in PHASE_SUMMARIES.iter().enumerate() {
             self.write_present(text, family, |text, family, labels, model| {
-                let summaries = model.distributions.summaries.as_ref();
+                // As Triton: hits and executions together would be the durations of neither.
+                let is_shown = phase > 0 || !model.has_cache;
+                let summaries = model.distributions.summaries.as_ref().filter(|_| is_shown);
                 let Some(summary) = summaries.and_then(|all| all.get(phase)) else { return };
+                text.summary(family, labels, summary, &model.distributions.quantiles);
+            });
+        }
+        for (number, family) in CACHE_SUMMARIES.iter().enumerate() {
+            self.write_present(text, family, |text, family, labels, model| {
+                let summaries = model.distributions.of_cache.as_ref();
+                let Some(summary) = summaries.and_then(|all| all.get(number)) else { return };
                 text.summary(family, labels, summary, &model.distributions.quantiles);
             });
         }

@@ -8,7 +8,7 @@ use std::{
 
 use galatea_types::LockExt;
 
-use super::{GpuMetrics, MemoryMetrics};
+use super::{CacheMetrics, GpuMetrics, MemoryMetrics};
 
 /// What is measured besides the models; one field per flag.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,8 @@ pub struct ProcessMetrics {
     pub gpus: Vec<GpuMetrics>,
     /// What requests and responses take.
     pub memory: MemoryMetrics,
+    /// The response cache; `None` where there is none in the memory of this server.
+    pub cache: Option<CacheMetrics>,
 }
 
 /// CPU and memory of the machine.
@@ -101,6 +103,7 @@ impl ProcessSampler {
             cpu: self.options.has_cpu_metrics.then(|| self.cpu()).flatten(),
             gpus: Vec::new(),
             memory: MemoryMetrics::default(),
+            cache: None,
         }
     }
 

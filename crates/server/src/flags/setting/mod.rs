@@ -44,25 +44,20 @@ pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
     if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
 
-/// The one cache there will be.
-const CACHE: &str = "local";
-
 pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
     if !given.text.contains(',') || given.text.starts_with(',') {
         return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
     }
     let setting = Setting::parse(given, "'<cache name>,<setting>=<value>'")?;
-    if setting.owner != Some(CACHE) {
-        let text = format!("there is no cache of that name, only '{CACHE}'. Got {}", given.text);
-        return Err(given.bad(ValueError::Rejected(text)).into());
-    }
-    flags.has_cache_config = true;
+    let cache = setting.owner.unwrap_or_default().to_owned();
+    let own = flags.cache.settings.entry(cache).or_default();
+    own.push((setting.key.to_owned(), setting.value.to_owned()));
     Ok(())
 }
 
 pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Result<(), FlagError> {
     let size: u64 = given.integer()?;
-    flags.has_response_cache = true;
+    flags.cache.local_size = Some(size);
     flags.notices.push(Notice::Warning(format!(
         "'--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with \
          the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI \

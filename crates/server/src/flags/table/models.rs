@@ -8,9 +8,6 @@ use super::{
     row::{ANY, Row, at_least},
 };
 
-/// The note on all options of the response cache.
-pub(super) const NO_CACHE: &str = "there is no response cache, every request is executed";
-
 pub const REPOSITORY: &[Row] = &[
     Row::new("model-store", Kind::Text, "Another name for --model-repository.")
         .stores(|o, v| v.put(&mut o.repositories)),
@@ -155,13 +152,15 @@ pub const CACHE: &[Row] = &[
     Row::new(
         "cache-config",
         Kind::Form("<string>,<string>=<string>"),
-        "Setting of a response cache: <cache>,<setting>=<value>. The cache is \"local\".",
+        "Setting of the response cache: local,size=<bytes> keeps responses in memory; redis,host=<name> \
+         and redis,port=<number> keep them in a Redis server. May be repeated. Without it no \
+         response is kept.",
     )
-    .stores(setting::cache_config)
-    .missing(NO_CACHE),
+    .stores(setting::cache_config),
     Row::new("cache-directory", Kind::Text, "Folder with cache libraries.")
         .default("/opt/tritonserver/caches")
-        .no_effect(NO_CACHE),
+        .stores(|o, v| v.put(&mut o.cache.directory))
+        .no_effect("the caches are built in"),
 ];
 
 pub const RATE_LIMITER: &[Row] = &[
@@ -171,15 +170,14 @@ pub const RATE_LIMITER: &[Row] = &[
         "Whether instances wait for the resources their configuration names.",
     )
     .default("off")
-    .stores(|o, v| v.put(&mut o.rate_limit))
-    .missing("instances run as soon as they have work"),
+    .stores(|o, v| v.put(&mut o.rate_limit)),
     Row::new(
         "rate-limit-resource",
         Kind::Form("<string>:<integer>:<integer>"),
-        "How much of a resource there is: <name>:<count>[:<device>].",
+        "How much of a resource there is: <name>:<count>[:<device>]. Without it there is as much of \
+         each as the instance that asks for most. May be repeated.",
     )
-    .stores(setting::rate_limit_resource)
-    .no_effect("instances wait for no resources"),
+    .stores(setting::rate_limit_resource),
 ];
 
 /// A name of a file, without the end: it must not lead to another folder.

@@ -8,7 +8,6 @@ use galatea_command_line::Kind;
 
 use super::{
     super::{setting, trace},
-    models::NO_CACHE,
     row::{ANY, PORT_IF_ON, Row, at_least},
 };
 
@@ -183,8 +182,7 @@ pub const DEPRECATED: &[Row] = &[
          '--disable-auto-complete-config' instead.",
     ),
     Row::new("response-cache-byte-size", Kind::Form("integer"), "Use --cache-config instead.")
-        .stores(setting::response_cache)
-        .missing(NO_CACHE),
+        .stores(setting::response_cache),
     Row::new("trace-file", Kind::Text, "Use --trace-config triton,file=<path> instead.")
         .deprecated(
             "'--trace-file' has been deprecated and will be removed in future releases. Please \

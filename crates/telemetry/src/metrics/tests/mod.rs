@@ -1,5 +1,7 @@
 //! The text of /metrics as dashboards read it.
 
+mod cache;
+
 use super::*;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -30,6 +32,7 @@ fn metrics<'a>(
         instances: Some(InstanceCounts { all: 3, working: 2 }),
         batch_delay: Some(Duration::from_micros(250)),
         load: Some(0.25),
+        has_cache: false,
     }
 }
 
@@ -44,6 +47,7 @@ const PROCESS: ProcessMetrics = ProcessMetrics {
     }),
     gpus: Vec::new(),
     memory: MemoryMetrics { limit_bytes: 1000, used_bytes: 10, refused: 3 },
+    cache: None,
 };
 
 /// The lines of one family, head included.
@@ -256,6 +260,7 @@ fn everything() -> ModelStatistics {
     ModelStatistics::new(&DistributionSettings {
         has_histograms: true,
         has_first_response: true,
+        has_cache: false,
         quantiles: Some(Arc::from([0.5, 0.99])),
         bounds: BTreeMap::new(),
     })
@@ -409,7 +414,11 @@ fn every_family_of_a_page_is_in_the_reference() {
     families::FIGURES.iter().for_each(|family| figures.set(family, 1_u64));
     let ((statistics, distributions), tags) = (everything().scrape(), BTreeMap::new());
     let model = metrics(&statistics, &distributions, &tags);
-    let text = render(&[model], &ProcessMetrics { gpus: vec![gpu], ..PROCESS }, &figures);
+    let of_cache = cache::cached().scrape();
+    let cached = ModelMetrics { has_cache: true, ..metrics(&of_cache.0, &of_cache.1, &tags) };
+    let cache = Some(CacheMetrics::default());
+    let process = ProcessMetrics { gpus: vec![gpu], cache, ..PROCESS };
+    let text = render(&[model, cached], &process, &figures);
     let page = reference();
     let shown: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     for family in &shown {

@@ -1,4 +1,4 @@
-//! How many requests to an ensemble have not had their last response.
+//! How many requests have not had their last response, where no queue counts them.
 
 use std::{
     sync::{Condvar, Mutex},
@@ -9,7 +9,7 @@ use galatea_types::{CondvarExt as _, LockExt as _};
 
 /// Counts requests in flight, and refuses new ones once it is closed.
 #[derive(Default)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     state: Mutex<State>,
     became_idle: Condvar,
 }
@@ -45,6 +45,12 @@ impl InFlight {
 
     pub fn close(&self) {
         self.state.lock_unpoisoned().is_closed = true;
+    }
+
+    /// Whether nothing is in flight and nothing can come in.
+    pub fn is_closed_and_idle(&self) -> bool {
+        let state = self.state.lock_unpoisoned();
+        state.is_closed && state.count == 0
     }
 
     /// Waits until nothing is in flight; false when something is at `deadline`.

@@ -1,0 +1,25 @@
+//! The response cache: answers to earlier requests, and what tells that a request is equal to one of them.
+//!
+//! # Invariants
+//! - A key covers everything of a request that may change its answer. Two requests that differ have different keys.
+//! - The cache in memory never holds more bytes than it may, what it needs to manage them included.
+//! - No lookup or insertion blocks its caller: what takes longer is done on the cache's own threads and is bounded in time.
+//! - What comes from another server is checked before it is an answer.
+
+#![warn(missing_docs)]
+
+mod cache;
+mod entry;
+mod key;
+mod local;
+mod redis;
+mod wire;
+
+pub use self::{
+    cache::{Insertion, LookUp, Refusal, ResponseCache, Then},
+    entry::Entry,
+    key::{CacheKey, Scope},
+    local::LocalCache,
+    redis::{OpenError, RedisCache, RedisSettings, SettingsError, TlsSettings},
+    wire::{DecodeError, decode, encode},
+};

@@ -1,0 +1,203 @@
+//! A connection to a Redis server on which every command has a deadline.
+
+use std::{
+    io::{self, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    time::{Duration, Instant},
+};
+
+use rustls::{ClientConnection, StreamOwned};
+
+use super::{
+    protocol::{Reply, command, read_reply},
+    settings::RedisSettings,
+    tls::Tls,
+};
+
+/// Most addresses of one name that are tried.
+const MOST_ADDRESSES: usize = 8;
+
+/// Why a command, or the connection, failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RedisError {
+    /// No connection could be made.
+    #[error("Failed to connect to Redis ({host}:{port}): {error}")]
+    Connect {
+        /// Of the settings.
+        host: String,
+        /// Of the settings.
+        port: u16,
+        /// The reason.
+        error: io::Error,
+    },
+    /// It ended, took too long, or spoke something else.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The server's own text.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// One connection.
+pub struct Connection {
+    stream: BufReader<Transport>,
+    time_out: Duration,
+}
+
+impl Connection {
+    /// Connects, and does not return before the server answers commands.
+    pub fn open(settings: &RedisSettings, tls: Option<&Tls>) -> Result<Self, RedisError> {
+        let failed = |error| {
+            let (host, port) = (settings.host.clone(), settings.port);
+            RedisError::Connect { host, port, error }
+        };
+        let socket = connect(settings).map_err(failed)?;
+        socket.set_nodelay(true).map_err(failed)?;
+        let timed = Timed { socket, deadline: Instant::now() };
+        let transport = match tls {
+            None => Transport::Plain(timed),
+            Some(Tls { config, name }) => {
+                let session = ClientConnection::new(config.clone(), name.clone())
+                    .map_err(|error| failed(io::Error::other(error)))?;
+                Transport::Tls(Box::new(StreamOwned::new(session, timed)))
+            }
+        };
+        let stream = BufReader::new(transport);
+        let mut connection = Self { stream, time_out: settings.socket_timeout };
+        connection.begin(settings).map_err(|error| match error {
+            RedisError::Io(error) => failed(error),
+            other => other,
+        })?;
+        Ok(connection)
+    }
+
+    fn begin(&mut self, settings: &RedisSettings) -> Result<(), RedisError> {
+        let (user, password) = (settings.user.as_bytes(), settings.password.as_bytes());
+        match (user.is_empty(), password.is_empty()) {
+            (_, true) => {}
+            // What servers before version 6 understand too.
+            (true, false) => self.expect(&[b"AUTH", password])?,
+            (false, false) => self.expect(&[b"AUTH", user, password])?,
+        }
+        if settings.db > 0 {
+            self.expect(&[b"SELECT", settings.db.to_string().as_bytes()])?;
+        }
+        self.expect(&[b"PING"])
+    }
+
+    fn expect(&mut self, parts: &[&[u8]]) -> Result<(), RedisError> {
+        self.ask(parts, 1 << 10).map(|_| ())
+    }
+
+    /// Sends a command and waits for its reply, for one time-out in all. After an error of [`RedisError::Io`] the connection
+    /// must not be used any more: a late reply would be taken for that to the next command.
+    pub fn ask(&mut self, parts: &[&[u8]], most: usize) -> Result<Reply, RedisError> {
+        self.stream.get_mut().timed().deadline = Instant::now() + self.time_out;
+        self.stream.get_mut().write_all(&command(parts))?;
+        self.stream.get_mut().flush()?;
+        match read_reply(&mut self.stream, most)? {
+            Reply::Error(text) => Err(RedisError::Refused(text)),
+            reply => Ok(reply),
+        }
+    }
+}
+
+fn connect(settings: &RedisSettings) -> io::Result<TcpStream> {
+    let deadline = Instant::now() + settings.connect_timeout;
+    let addresses = (&*settings.host, settings.port).to_socket_addrs()?;
+    let mut last = io::Error::other("the name has no address");
+    for address in addresses.take(MOST_ADDRESSES) {
+        match connect_to(&address, deadline) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    if settings.port == 0 {
+        return Err(io::Error::new(last.kind(), format!("{last}; 'port' must be 1 to 65535")));
+    }
+    Err(last)
+}
+
+fn connect_to(address: &SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
+    TcpStream::connect_timeout(address, left(deadline)?)
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    match left.is_zero() {
+        true => Err(timed_out()),
+        false => Ok(left),
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
+}
+
+enum Transport {
+    Plain(Timed),
+    Tls(Box<StreamOwned<ClientConnection, Timed>>),
+}
+
+impl Transport {
+    fn timed(&mut self) -> &mut Timed {
+        match self {
+            Self::Plain(timed) => timed,
+            Self::Tls(stream) => &mut stream.sock,
+        }
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(timed) => timed.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(timed) => timed.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(timed) => timed.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// A socket whose reads and writes end at a deadline, however many they are and however little each of them brings.
+struct Timed {
+    socket: TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(left(self.deadline)?))?;
+        self.socket.read(buffer).map_err(without_block)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(left(self.deadline)?))?;
+        self.socket.write(bytes).map_err(without_block)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+/// The system's word for a time-out of a socket.
+fn without_block(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { timed_out() } else { error }
+}

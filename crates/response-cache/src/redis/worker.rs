@@ -1,0 +1,312 @@
+//! The threads that talk to the Redis server, each over a connection of its own.
+//!
+//! A thread without a connection answers everything with "nothing there" at once, and tries to connect again in growing pauses:
+//! no request waits for that.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_telemetry::LineLimit;
+
+use super::{
+    connection::{Connection, RedisError},
+    protocol::Reply,
+    settings::RedisSettings,
+    tls::Tls,
+};
+use crate::{CacheKey, Entry, Then, wire};
+
+/// Most jobs that wait for one thread.
+const MAX_WAITING: usize = 1024;
+
+/// Most bytes of answers that wait to be stored, of all threads.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// Largest answer that is stored and read.
+pub const MAX_VALUE: usize = 64 << 20;
+
+/// Pauses between attempts to connect again.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What all threads share.
+pub struct Server {
+    pub settings: RedisSettings,
+    pub tls: Option<Tls>,
+    pub look_up_errors: AtomicU64,
+    pub insertion_errors: AtomicU64,
+    waiting_bytes: AtomicUsize,
+    errors: LineLimit,
+}
+
+impl Server {
+    pub fn new(settings: RedisSettings, tls: Option<Tls>) -> Self {
+        let address = format!("{}:{}", settings.host, settings.port);
+        let errors = LineLimit::new(move |count| {
+            log::error!("Redis at {address}: {count} more errors that were not logged");
+        });
+        Self {
+            settings,
+            tls,
+            look_up_errors: AtomicU64::new(0),
+            insertion_errors: AtomicU64::new(0),
+            waiting_bytes: AtomicUsize::new(0),
+            errors,
+        }
+    }
+
+    fn log(&self, what: &str, error: &dyn std::fmt::Display) {
+        if self.errors.admits() {
+            let RedisSettings { host, port, .. } = &self.settings;
+            log::error!("Redis at {host}:{port}: {what}: {error}");
+        }
+    }
+}
+
+enum Job {
+    Fetch { key: CacheKey, then: Then },
+    Store { key: CacheKey, value: Waiting },
+}
+
+/// Bytes that wait to be stored, counted as long as they are there.
+struct Waiting {
+    bytes: Vec<u8>,
+    server: Arc<Server>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.server.waiting_bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+struct Queued {
+    job: Job,
+    at: Instant,
+}
+
+/// One thread, and the way to it.
+pub struct Worker {
+    jobs: SyncSender<Queued>,
+    is_connected: Arc<AtomicBool>,
+    server: Arc<Server>,
+}
+
+impl Worker {
+    /// Starts the thread with its connection.
+    pub fn start(server: Arc<Server>, connection: Connection) -> std::io::Result<Self> {
+        let (jobs, queued) = sync_channel(MAX_WAITING);
+        let is_connected = Arc::new(AtomicBool::new(true));
+        let body = Body { server: server.clone(), is_connected: is_connected.clone(), queued };
+        thread::Builder::new()
+            .name("redis cache".to_owned())
+            .spawn(move || body.run(connection))?;
+        Ok(Self { jobs, is_connected, server })
+    }
+
+    /// Whether look-ups have a point.
+    pub fn is_connected(&self) -> bool {
+        self.is_connected.load(Ordering::Relaxed)
+    }
+
+    /// Asks the server; without a place in the queue there is nothing there.
+    pub fn fetch(&self, key: CacheKey, then: Then) {
+        let queued = Queued { job: Job::Fetch { key, then }, at: Instant::now() };
+        if let Err(refused) = self.jobs.try_send(queued) {
+            let (std::sync::mpsc::TrySendError::Full(queued)
+            | std::sync::mpsc::TrySendError::Disconnected(queued)) = refused;
+            self.server.look_up_errors.fetch_add(1, Ordering::Relaxed);
+            queued.job.give_up();
+        }
+    }
+
+    /// Stores an answer; false without a place in the queue.
+    pub fn store(&self, key: CacheKey, entry: &Entry) -> bool {
+        let server = self.server.clone();
+        let size = entry.byte_size();
+        let waiting = server.waiting_bytes.load(Ordering::Relaxed);
+        if waiting + size > MAX_WAITING_BYTES {
+            server.insertion_errors.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        let bytes = wire::encode(entry);
+        server.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let value = Waiting { bytes, server };
+        let queued = Queued { job: Job::Store { key, value }, at: Instant::now() };
+        let is_queued = self.jobs.try_send(queued).is_ok();
+        if !is_queued {
+            self.server.insertion_errors.fetch_add(1, Ordering::Relaxed);
+        }
+        is_queued
+    }
+}
+
+impl Job {
+    fn give_up(self) {
+        if let Self::Fetch { then, .. } = self {
+            call(then, None);
+        }
+    }
+}
+
+/// What goes on from here is the whole way of a request: its panic must not end the thread.
+fn call(then: Then, found: Option<Entry>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| then(found)));
+    if outcome.is_err() {
+        log::error!("a request panicked after its look-up in the response cache");
+    }
+}
+
+/// What runs on the thread.
+struct Body {
+    server: Arc<Server>,
+    is_connected: Arc<AtomicBool>,
+    queued: Receiver<Queued>,
+}
+
+impl Body {
+    fn run(self, connection: Connection) {
+        let mut connection = Some(connection);
+        while let Some(mut open) = connection.take() {
+            let Some(error) = self.serve(&mut open) else { return };
+            self.is_connected.store(false, Ordering::Relaxed);
+            self.server.log("requests are executed until it can be reached again", &error);
+            drop(open);
+            connection = self.connect_again();
+        }
+    }
+
+    /// Works until the connection fails; `None`: nobody sends any more.
+    fn serve(&self, connection: &mut Connection) -> Option<RedisError> {
+        loop {
+            let Queued { job, at } = self.queued.recv().ok()?;
+            if at.elapsed() > self.server.settings.wait_timeout {
+                self.server.count(&job);
+                job.give_up();
+                continue;
+            }
+            if let Err(error) = self.server.work(connection, job) {
+                return Some(error);
+            }
+        }
+    }
+
+    /// `None`: nobody sends any more.
+    fn connect_again(&self) -> Option<Connection> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.give_up_for(pause)?;
+            match Connection::open(&self.server.settings, self.server.tls.as_ref()) {
+                Ok(connection) => {
+                    let RedisSettings { host, port, .. } = &self.server.settings;
+                    log::info!("Redis at {host}:{port} can be reached again");
+                    self.is_connected.store(true, Ordering::Relaxed);
+                    return Some(connection);
+                }
+                Err(error) => self.server.log("it cannot be reached", &error),
+            }
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    fn give_up_for(&self, pause: Duration) -> Option<()> {
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.queued.recv_timeout(left) {
+                Ok(queued) => {
+                    self.server.count(&queued.job);
+                    queued.job.give_up();
+                }
+                Err(RecvTimeoutError::Timeout) => return Some(()),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+}
+
+impl Server {
+    fn count(&self, job: &Job) {
+        let counter = match job {
+            Job::Fetch { .. } => &self.look_up_errors,
+            Job::Store { .. } => &self.insertion_errors,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Does a job. An error: the connection is of no use any more, and the job was given up.
+    fn work(&self, connection: &mut Connection, job: Job) -> Result<(), RedisError> {
+        match job {
+            Job::Fetch { key, then } => {
+                let (found, outcome) = self.look_up(connection, &key);
+                call(then, found);
+                outcome
+            }
+            Job::Store { key, value } => self.store(connection, &key, &value.bytes),
+        }
+    }
+
+    fn look_up(
+        &self,
+        connection: &mut Connection,
+        key: &CacheKey,
+    ) -> (Option<Entry>, Result<(), RedisError>) {
+        let failed = || self.look_up_errors.fetch_add(1, Ordering::Relaxed);
+        match connection.ask(&[b"GET", name(key).as_bytes()], MAX_VALUE) {
+            Ok(Reply::Bytes(bytes)) => match wire::decode(bytes) {
+                Ok(entry) => (Some(entry), Ok(())),
+                Err(error) => {
+                    failed();
+                    self.log(&format!("the value of {}", name(key)), &error);
+                    (None, Ok(()))
+                }
+            },
+            Ok(_) => (None, Ok(())),
+            Err(error) => {
+                failed();
+                (None, self.survives("looking up failed", error))
+            }
+        }
+    }
+
+    fn store(
+        &self,
+        connection: &mut Connection,
+        key: &CacheKey,
+        value: &[u8],
+    ) -> Result<(), RedisError> {
+        let (name, ttl) = (name(key), self.settings.ttl.map(|ttl| ttl.as_secs().to_string()));
+        let mut parts: Vec<&[u8]> = vec![b"SET", name.as_bytes(), value];
+        if let Some(ttl) = &ttl {
+            parts.extend([&b"EX"[..], ttl.as_bytes()]);
+        }
+        connection.ask(&parts, 1 << 10).map(|_| ()).or_else(|error| {
+            self.insertion_errors.fetch_add(1, Ordering::Relaxed);
+            self.survives(&format!("Failed to insert key: {name}"), error)
+        })
+    }
+
+    /// A refused command leaves the connection as it is, unless it was refused because of who we are.
+    fn survives(&self, what: &str, error: RedisError) -> Result<(), RedisError> {
+        match error {
+            RedisError::Refused(text) if !text.starts_with("NOAUTH") => {
+                self.log(what, &text);
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+}
+
+/// Of an answer in the server.
+fn name(key: &CacheKey) -> String {
+    format!("galatea:response:{key}")
+}

@@ -1,0 +1,126 @@
+//! Equal requests that come at the same time: the first is executed, the others wait for its answer.
+
+use std::{
+    collections::{HashMap, hash_map},
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_response_cache::CacheKey;
+
+use super::Request;
+use crate::sync::{LockExt, Mutex};
+
+/// Most requests to one model that wait for equal ones.
+const MAX_WAITING: usize = 4096;
+
+/// What is being executed for one model, and what waits for it.
+#[derive(Default)]
+pub(super) struct Flights(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    flights: HashMap<FlightKey, Vec<Waiting>>,
+    waiting: usize,
+}
+
+/// A request of a higher priority does not wait for one of a lower.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FlightKey {
+    request: CacheKey,
+    priority: u64,
+}
+
+/// A request that waits for the answer to an equal one.
+pub(super) struct Waiting {
+    pub request: Request,
+    since: Instant,
+}
+
+impl Waiting {
+    pub fn waited(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let Request { context, responder, .. } = &self.request;
+        context.cancellation.is_cancelled() || responder.is_closed()
+    }
+}
+
+/// What becomes of a request that comes in.
+pub(super) enum Entered {
+    /// It is answered when an equal one is.
+    Waits,
+    /// It is executed, and others will wait for it until the flight has landed.
+    Leads(Flight, Request),
+    /// It is executed alone.
+    TooMany(Request),
+}
+
+impl Flights {
+    /// A request that is to be executed, unless an equal one is.
+    pub fn enter(&self, request: CacheKey, pending: Request) -> Entered {
+        let key = FlightKey { request, priority: pending.request.priority };
+        let mut table = self.0.lock_unpoisoned();
+        let Table { flights, waiting } = &mut *table;
+        match flights.entry(key) {
+            hash_map::Entry::Vacant(place) => {
+                place.insert(Vec::new());
+                Entered::Leads(Flight { key, table: self.0.clone() }, pending)
+            }
+            hash_map::Entry::Occupied(_) if *waiting >= MAX_WAITING => Entered::TooMany(pending),
+            hash_map::Entry::Occupied(mut flight) => {
+                *waiting += 1;
+                flight.get_mut().push(Waiting { request: pending, since: Instant::now() });
+                Entered::Waits
+            }
+        }
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.0.lock_unpoisoned().waiting
+    }
+
+    /// Takes out what nobody waits for any more.
+    pub fn take_abandoned(&self) -> Vec<Waiting> {
+        let mut table = self.0.lock_unpoisoned();
+        let Table { flights, waiting } = &mut *table;
+        let mut abandoned = Vec::new();
+        for flight in flights.values_mut() {
+            abandoned.extend(flight.extract_if(.., |waiting| waiting.is_abandoned()));
+        }
+        *waiting -= abandoned.len();
+        abandoned
+    }
+}
+
+/// One request that is executed, and whatever waits for it.
+pub(super) struct Flight {
+    key: FlightKey,
+    table: Arc<Mutex<Table>>,
+}
+
+impl Flight {
+    /// Whether anybody waits.
+    pub fn is_awaited(&self) -> bool {
+        let table = self.table.lock_unpoisoned();
+        table.flights.get(&self.key).is_some_and(|waiting| !waiting.is_empty())
+    }
+
+    /// The end: what waits, and from now on an equal request is another flight.
+    pub fn land(self) -> Vec<Waiting> {
+        let mut table = self.table.lock_unpoisoned();
+        let waiting = table.flights.remove(&self.key).unwrap_or_default();
+        table.waiting -= waiting.len();
+        waiting
+    }
+}
+
+impl std::fmt::Debug for Flight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Flight").field(&mem::size_of::<Self>()).finish()
+    }
+}

@@ -1,0 +1,185 @@
+//! A request that is executed, on its way to its answer and to those that wait for it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_response_cache::{CacheKey, Entry, Insertion, Refusal};
+use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, Result};
+
+use super::{
+    Request, Shared,
+    flights::{Flight, Waiting},
+};
+use crate::sync::{LockExt, Mutex};
+
+/// A request that the cache could not answer.
+///
+/// Whatever becomes of it, those that wait for it go on: dropped, it lets each of them be executed by itself.
+pub(super) struct Leader {
+    shared: Arc<Shared>,
+    key: CacheKey,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Present until the last answer.
+    flight: Option<Flight>,
+    responder: Option<Responder>,
+    look_up: Duration,
+    /// The answer, for those that wait.
+    entry: Option<Entry>,
+}
+
+impl Leader {
+    pub fn without_flight(shared: Arc<Shared>, key: CacheKey) -> Arc<Self> {
+        Arc::new(Self { shared, key, state: Mutex::default() })
+    }
+
+    pub fn of(shared: Arc<Shared>, key: CacheKey, flight: Flight) -> Arc<Self> {
+        let state = State { flight: Some(flight), ..State::default() };
+        Arc::new(Self { shared, key, state: Mutex::new(state) })
+    }
+
+    pub fn has_flight(&self) -> bool {
+        self.state.lock_unpoisoned().flight.is_some()
+    }
+
+    /// The cache has the answer after all.
+    pub fn found(&self, request: Request, entry: &Entry) {
+        let waiting = self.land();
+        self.shared.answer(request, entry, Duration::ZERO);
+        self.go_on(waiting, Some(entry));
+    }
+
+    /// Hands the request to the scheduler that executes it.
+    pub fn execute(self: Arc<Self>, request: Request) -> Result<(), Refused> {
+        let Request { request, context, responder, look_up, .. } = request;
+        {
+            let mut state = self.state.lock_unpoisoned();
+            state.responder = Some(responder);
+            state.look_up = look_up;
+        }
+        let answers = Responder::calling(Answers(self.clone()));
+        self.shared.spec.inner.submit(request, context, answers).map_err(|refused| {
+            let error = refused.into_error();
+            self.go_on(self.land(), None);
+            let responder = self.state.lock_unpoisoned().responder.take();
+            Refused::new(error, responder.unwrap_or_else(Responder::spent))
+        })
+    }
+
+    fn respond(&self, response: Response) {
+        let Response { result, is_final } = response;
+        match &result {
+            Some(Ok(response)) => self.keep(response),
+            Some(Err(_)) => self.shared.accounting.cache_miss(self.look_up(), None),
+            None => {}
+        }
+        let Some(mut responder) = self.state.lock_unpoisoned().responder.take() else { return };
+        if !is_final {
+            if let Some(result) = result {
+                responder.send(result);
+            }
+            self.state.lock_unpoisoned().responder = Some(responder);
+            return;
+        }
+        let waiting = self.land();
+        match result {
+            Some(result) => responder.finish(result),
+            None => responder.close(),
+        }
+        let entry = self.state.lock_unpoisoned().entry.take();
+        self.go_on(waiting, entry.as_ref());
+    }
+
+    /// Stores an answer and counts the miss. An answer that another request has stored meanwhile does not count, as in Triton.
+    fn keep(&self, response: &InferResponse) {
+        let started = Instant::now();
+        let (inserted, entry) = self.insert(response);
+        if let Some(Insertion::Refused(refusal)) = &inserted {
+            self.log(*refusal);
+        }
+        if !matches!(inserted, Some(Insertion::AlreadyThere)) {
+            self.shared.accounting.cache_miss(self.look_up(), Some(started.elapsed()));
+        }
+        self.state.lock_unpoisoned().entry = entry;
+    }
+
+    /// Nothing where an output is not in host memory. What is too large is not copied for nobody.
+    fn insert(&self, response: &InferResponse) -> (Option<Insertion>, Option<Entry>) {
+        let (size, limit) = (Entry::size_of(response), self.shared.spec.cache.largest_entry());
+        if size > limit {
+            let entry = if self.is_awaited() { Entry::of(response) } else { None };
+            return (Some(Insertion::Refused(Refusal { size, limit })), entry);
+        }
+        let Some(entry) = Entry::of(response) else { return (None, None) };
+        (Some(self.shared.spec.cache.insert(self.key, &entry)), Some(entry))
+    }
+
+    fn log(&self, refusal: Refusal) {
+        if self.shared.refusals.admits() {
+            let key = self.key;
+            log::error!("Failed to insert key [{key}] into response cache: {refusal}");
+        }
+    }
+
+    fn look_up(&self) -> Duration {
+        self.state.lock_unpoisoned().look_up
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.state.lock_unpoisoned().flight.as_ref().is_some_and(Flight::is_awaited)
+    }
+
+    fn land(&self) -> Vec<Waiting> {
+        let flight = self.state.lock_unpoisoned().flight.take();
+        flight.map(Flight::land).unwrap_or_default()
+    }
+
+    /// Those that waited get the answer. Where there is none each is executed by itself: what failed may have been the fault of
+    /// the first request's client, which is no reason for others.
+    fn go_on(&self, waiting: Vec<Waiting>, entry: Option<&Entry>) {
+        for waiting in waiting {
+            let waited = waiting.waited();
+            match entry {
+                Some(entry) => self.shared.answer(waiting.request, entry, waited),
+                None => {
+                    let alone = Self::without_flight(self.shared.clone(), self.key);
+                    alone.execute(waiting.request).unwrap_or_else(Refused::answer);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody wants the answer.
+    fn is_closed(&self) -> bool {
+        // Never waits: it is called with queues locked.
+        self.state.try_lock().is_ok_and(|state| {
+            let has_left = state.responder.as_ref().is_some_and(Responder::is_closed);
+            has_left && !state.flight.as_ref().is_some_and(Flight::is_awaited)
+        })
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        let waiting = self.land();
+        self.go_on(waiting, None);
+    }
+}
+
+/// Takes the answer.
+struct Answers(Arc<Leader>);
+
+impl ResponseSink for Answers {
+    fn respond(&mut self, response: Response) {
+        self.0.respond(response);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}

@@ -1,0 +1,495 @@
+//! The cache before a scheduler that answers when the test says so.
+
+use std::sync::Mutex as StdMutex;
+
+use galatea_backend::testing::{Answer, adjusted, model_config, request};
+use galatea_response_cache::{Insertion, LocalCache, Then};
+use galatea_telemetry::{StatisticsSnapshot, metrics::CacheMetrics};
+use galatea_types::{Cancellation, DataType, Error, LockExt as _, ParameterValue, Tensor};
+
+use super::*;
+
+type Pending = (PreparedRequest, RequestContext, Responder);
+
+/// Keeps what it is given until it is told to answer.
+#[derive(Default)]
+struct Executor {
+    pending: StdMutex<Vec<Pending>>,
+    is_full: StdMutex<bool>,
+    is_closed: StdMutex<bool>,
+}
+
+impl Scheduler for Executor {
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        if *self.is_full.lock_unpoisoned() || *self.is_closed.lock_unpoisoned() {
+            return Err(Refused::new(Error::unavailable("full"), responder));
+        }
+        self.pending.lock_unpoisoned().push((request, context, responder));
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.pending.lock_unpoisoned().len()
+    }
+
+    fn release_abandoned(&self) -> usize {
+        0
+    }
+
+    fn wait_until_idle(&self, _: Instant) -> bool {
+        self.in_flight() == 0
+    }
+
+    fn close(&self) {
+        *self.is_closed.lock_unpoisoned() = true;
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        self.wait_until_idle(deadline)
+    }
+}
+
+/// Answers when the test says so, as a cache elsewhere does.
+#[derive(Default)]
+struct Elsewhere {
+    asked: StdMutex<Vec<(CacheKey, Then)>>,
+    stored: StdMutex<Vec<(CacheKey, Entry)>>,
+}
+
+impl Elsewhere {
+    fn answer(&self, entry: Option<Entry>) {
+        let (_, then) = self.asked.lock_unpoisoned().remove(0);
+        then(entry);
+    }
+}
+
+impl std::fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Elsewhere")
+    }
+}
+
+impl ResponseCache for Elsewhere {
+    fn look_up(&self, _: &CacheKey) -> LookUp {
+        LookUp::Elsewhere
+    }
+
+    fn fetch(&self, key: CacheKey, then: Then) {
+        self.asked.lock_unpoisoned().push((key, then));
+    }
+
+    fn insert(&self, key: CacheKey, entry: &Entry) -> Insertion {
+        self.stored.lock_unpoisoned().push((key, entry.clone()));
+        Insertion::Done
+    }
+
+    fn largest_entry(&self) -> usize {
+        usize::MAX
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn metrics(&self) -> Option<CacheMetrics> {
+        None
+    }
+}
+
+/// A cached model, and what executes its requests.
+struct Fixture {
+    cached: Arc<CachedScheduler>,
+    executor: Arc<Executor>,
+    statistics: Arc<ModelStatistics>,
+}
+
+impl Fixture {
+    fn new(cache: Arc<dyn ResponseCache>, joins_equal: bool, more: &str) -> Self {
+        let text = format!(
+            "name: \"m\" backend: \"x\" max_batch_size: 4 response_cache {{ enable: true }} \
+             input {{ name: \"X\" data_type: TYPE_UINT8 dims: -1 }} \
+             output {{ name: \"Y\" data_type: TYPE_UINT8 dims: -1 }} {more}"
+        );
+        let (executor, statistics) =
+            (Arc::<Executor>::default(), Arc::<ModelStatistics>::default());
+        let cached = Arc::new(CachedScheduler::new(CachedSpec {
+            config: Arc::new(model_config(&text)),
+            version: 2,
+            scope: Scope::of([&b"m"[..]]),
+            cache,
+            statistics: statistics.clone(),
+            joins_equal,
+            inner: executor.clone(),
+        }));
+        Self { cached, executor, statistics }
+    }
+
+    fn local(capacity: usize) -> Self {
+        Self::new(Arc::new(LocalCache::new(capacity)), true, "")
+    }
+
+    fn submit(&self, request: PreparedRequest) -> Answer {
+        self.submit_with(request, RequestContext::new()).expect("accepted")
+    }
+
+    fn submit_with(&self, request: PreparedRequest, context: RequestContext) -> Result<Answer> {
+        let (responder, answer) = Responder::unary();
+        match self.cached.submit(request, context, responder) {
+            Ok(()) => Ok(answer),
+            Err(refused) => Err(refused.into_error()),
+        }
+    }
+
+    /// Answers the oldest request that is executed.
+    fn execute(&self, result: Result<u8>) {
+        let (request, _, responder) = self.executor.pending.lock_unpoisoned().remove(0);
+        responder.finish(result.map(|value| InferResponse {
+            parameters: vec![("p".to_owned(), ParameterValue::Int(value.into()))],
+            ..entry(value).response("m".into(), 2, request.into_request().id)
+        }));
+    }
+
+    fn executing(&self) -> usize {
+        self.executor.in_flight()
+    }
+
+    fn counted(&self) -> StatisticsSnapshot {
+        self.statistics.snapshot()
+    }
+}
+
+fn entry(value: u8) -> Entry {
+    let outputs = vec![Tensor::new("Y", DataType::Uint8, [1, 2], vec![value; 2])];
+    let response = InferResponse {
+        model_name: "m".into(),
+        model_version: 2,
+        id: String::new(),
+        parameters: Vec::new(),
+        outputs,
+    };
+    Entry::of(&response).expect("in host memory")
+}
+
+fn asking(value: u8) -> PreparedRequest {
+    request("m", 1, vec![Tensor::new("X", DataType::Uint8, [1, 2], vec![value; 2])])
+}
+
+fn with_id(value: u8, id: &str) -> PreparedRequest {
+    adjusted(asking(value), |request| request.id = id.to_owned())
+}
+
+/// The first byte of the answer; the error.
+fn got(answer: &mut Answer) -> Result<u8, String> {
+    match answer.try_recv().expect("answered") {
+        Ok(response) => Ok(response.outputs[0].host().expect("in host memory")[0]),
+        Err(error) => Err(error.message().to_owned()),
+    }
+}
+
+fn is_open(answer: &mut Answer) -> bool {
+    answer.try_recv().is_err()
+}
+
+/// Runs a test that has one thread: locks are those of the model checker.
+fn once(test: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_random(test, 1);
+}
+
+#[test]
+fn a_hit_is_answered_at_once_and_counts_as_a_success_without_an_execution() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let mut first = fixture.submit(with_id(1, "a"));
+        assert!(is_open(&mut first) && fixture.executing() == 1);
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut first), Ok(7));
+        let mut second = fixture.submit(with_id(1, "b"));
+        let response = second.try_recv().expect("at once").expect("a response");
+        assert_eq!((&*response.id, response.model_version), ("b", 2));
+        assert_eq!(response.parameters, [("p".to_owned(), ParameterValue::Int(7))]);
+        let mut other = fixture.submit(asking(2));
+        assert!(is_open(&mut other));
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (1, 1));
+        assert_eq!((counted.success.count, counted.queue.count), (1, 1), "the fake counts nothing");
+        assert_eq!((counted.execution_count, counted.inference_count), (0, 0));
+        fixture.execute(Ok(8));
+    });
+}
+
+#[test]
+fn equal_requests_at_the_same_time_are_executed_once() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let mut answers: Vec<Answer> = (0..5).map(|_| fixture.submit(asking(1))).collect();
+        assert_eq!((fixture.executing(), fixture.cached.in_flight()), (1, 5));
+        fixture.execute(Ok(7));
+        assert!(answers.iter_mut().all(|answer| got(answer) == Ok(7)));
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (4, 1));
+        let cache = fixture.cached.0.spec.cache.metrics().expect("counted");
+        assert_eq!((cache.hits, cache.misses, cache.entries), (4, 1, 1));
+        assert_eq!(fixture.cached.in_flight(), 0);
+    });
+}
+
+#[test]
+fn requests_of_other_priorities_and_with_time_outs_do_not_wait() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let timeout = Some(Duration::from_secs(1));
+        let mut answers = [
+            fixture.submit(asking(1)),
+            fixture.submit(adjusted(asking(1), |request| request.priority = 1)),
+            fixture.submit(adjusted(asking(1), |request| request.timeout = timeout)),
+        ];
+        assert_eq!(fixture.executing(), 3);
+        (0..3).for_each(|_| fixture.execute(Ok(7)));
+        assert!(answers.iter_mut().all(|answer| got(answer) == Ok(7)));
+        // The first to be stored is the miss; the others found an answer there, as in Triton.
+        assert_eq!(fixture.counted().cache_miss.count, 1);
+    });
+}
+
+#[test]
+fn without_joining_each_is_executed() {
+    once(|| {
+        let fixture = Fixture::new(Arc::new(LocalCache::new(10_000)), false, "");
+        let _answers = [fixture.submit(asking(1)), fixture.submit(asking(1))];
+        assert_eq!(fixture.executing(), 2);
+        (0..2).for_each(|_| fixture.execute(Ok(7)));
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (0, 1));
+    });
+}
+
+#[test]
+fn a_failure_is_the_first_requests_own_and_is_not_stored() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let mut answers: Vec<Answer> = (0..3).map(|_| fixture.submit(asking(1))).collect();
+        fixture.execute(Err(Error::internal("odd")));
+        assert_eq!(got(&mut answers[0]), Err("odd".to_owned()));
+        assert_eq!(fixture.executing(), 2, "each of the others by itself");
+        fixture.execute(Err(Error::internal("odd again")));
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut answers[1]), Err("odd again".to_owned()));
+        assert_eq!(got(&mut answers[2]), Ok(7));
+        assert_eq!(fixture.counted().cache_miss.count, 3);
+        assert_eq!(got(&mut fixture.submit(asking(1))), Ok(7));
+    });
+}
+
+#[test]
+fn a_first_request_that_is_lost_takes_no_other_with_it() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let (mut first, mut second) = (fixture.submit(asking(1)), fixture.submit(asking(1)));
+        let lost = fixture.executor.pending.lock_unpoisoned().remove(0);
+        lost.2.discard();
+        assert!(got(&mut first).is_err_and(|error| error.contains("without a response")));
+        assert_eq!(fixture.executing(), 1);
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut second), Ok(7));
+    });
+}
+
+#[test]
+fn a_first_request_whose_client_has_left_is_executed_as_long_as_others_wait() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let is_closed =
+            || fixture.executor.pending.lock_unpoisoned().first().is_some_and(|p| p.2.is_closed());
+        let (first, second) = (fixture.submit(asking(1)), fixture.submit(asking(1)));
+        assert!(!is_closed());
+        drop(first);
+        assert!(!is_closed());
+        drop(second);
+        assert_eq!(fixture.cached.release_abandoned(), 1);
+        assert!(is_closed());
+        assert_eq!((fixture.cached.in_flight(), fixture.counted().fail.count), (1, 1));
+        fixture.execute(Ok(7));
+    });
+}
+
+#[test]
+fn a_cancelled_request_leaves_those_that_wait() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        let mut first = fixture.submit(asking(1));
+        let cancellation = Cancellation::default();
+        let context =
+            RequestContext { cancellation: cancellation.clone(), ..RequestContext::new() };
+        let mut second = fixture.submit_with(asking(1), context).expect("accepted");
+        let mut third = fixture.submit(asking(1));
+        assert_eq!(fixture.cached.release_abandoned(), 0);
+        cancellation.cancel();
+        assert_eq!(fixture.cached.release_abandoned(), 1);
+        assert_eq!(got(&mut second), Err("Request was cancelled".to_owned()));
+        fixture.execute(Ok(7));
+        assert_eq!((got(&mut first), got(&mut third)), (Ok(7), Ok(7)));
+    });
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_shared_and_not_stored() {
+    once(|| {
+        let fixture = Fixture::local(10);
+        let mut answers = [fixture.submit(asking(1)), fixture.submit(asking(1))];
+        fixture.execute(Ok(7));
+        assert!(answers.iter_mut().all(|answer| got(answer) == Ok(7)));
+        let mut again = fixture.submit(asking(1));
+        assert!(is_open(&mut again));
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (1, 1));
+        fixture.execute(Ok(8));
+        assert_eq!(got(&mut again), Ok(8));
+    });
+}
+
+#[test]
+fn a_refusal_comes_back_with_its_responder() {
+    once(|| {
+        let fixture = Fixture::local(10_000);
+        *fixture.executor.is_full.lock_unpoisoned() = true;
+        let refused = fixture.submit_with(asking(1), RequestContext::new());
+        assert_eq!(refused.expect_err("full").message(), "full");
+        let (responder, mut answer) = Responder::unary();
+        let refused = fixture.cached.submit(asking(1), RequestContext::new(), responder);
+        refused.expect_err("full").answer();
+        assert_eq!(got(&mut answer), Err("full".to_owned()));
+        *fixture.executor.is_full.lock_unpoisoned() = false;
+        let mut next = fixture.submit(asking(1));
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut next), Ok(7));
+    });
+}
+
+#[test]
+fn a_hit_does_not_overtake_where_the_order_is_preserved() {
+    once(|| {
+        let order = "dynamic_batching { preserve_ordering: true }";
+        let fixture = Fixture::new(Arc::new(LocalCache::new(10_000)), true, order);
+        let mut known = fixture.submit(asking(1));
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut known), Ok(7));
+        let mut earlier = fixture.submit(asking(2));
+        let mut hit = fixture.submit(asking(1));
+        *fixture.executor.is_full.lock_unpoisoned() = true;
+        let mut refused = fixture.submit(asking(3));
+        assert!(is_open(&mut hit) && is_open(&mut refused));
+        fixture.execute(Ok(8));
+        let answers = [got(&mut earlier), got(&mut hit), got(&mut refused)];
+        assert_eq!(answers, [Ok(8), Ok(7), Err("full".to_owned())]);
+    });
+}
+
+#[test]
+fn a_look_up_elsewhere_goes_on_when_it_is_over() {
+    once(|| {
+        let cache = Arc::<Elsewhere>::default();
+        let fixture = Fixture::new(cache.clone(), true, "");
+        let mut answers = [1, 1, 2].map(|value| fixture.submit(asking(value)));
+        assert_eq!(cache.asked.lock_unpoisoned().len(), 2, "equal requests are looked up once");
+        assert_eq!((fixture.executing(), fixture.cached.in_flight()), (0, 3));
+        cache.answer(Some(entry(7)));
+        cache.answer(None);
+        assert_eq!((got(&mut answers[0]), got(&mut answers[1])), (Ok(7), Ok(7)));
+        fixture.execute(Ok(8));
+        assert_eq!(got(&mut answers[2]), Ok(8));
+        assert_eq!(cache.stored.lock_unpoisoned().len(), 1);
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (2, 1));
+    });
+}
+
+#[test]
+fn what_comes_from_elsewhere_must_fit_the_model() {
+    once(|| {
+        let cache = Arc::<Elsewhere>::default();
+        let fixture = Fixture::new(cache.clone(), true, "");
+        let response = |name: &str, data_type| InferResponse {
+            outputs: vec![Tensor::new(name, data_type, [2], vec![0; 2])],
+            ..entry(0).response("m".into(), 2, String::new())
+        };
+        for wrong in [response("Z", DataType::Uint8), response("Y", DataType::Int8)] {
+            let mut answer = fixture.submit(asking(1));
+            cache.answer(Entry::of(&wrong));
+            fixture.execute(Ok(7));
+            assert_eq!(got(&mut answer), Ok(7));
+        }
+    });
+}
+
+#[test]
+fn a_look_up_that_is_lost_answers_its_request_and_lets_others_go_on() {
+    once(|| {
+        let cache = Arc::<Elsewhere>::default();
+        let fixture = Fixture::new(cache.clone(), true, "");
+        let (mut first, mut second) = (fixture.submit(asking(1)), fixture.submit(asking(1)));
+        cache.asked.lock_unpoisoned().clear();
+        assert!(got(&mut first).is_err());
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut second), Ok(7));
+        assert_eq!(fixture.cached.in_flight(), 0);
+    });
+}
+
+#[test]
+fn closing_waits_for_look_ups_and_refuses_what_comes_later() {
+    once(|| {
+        let cache = Arc::<Elsewhere>::default();
+        let fixture = Fixture::new(cache.clone(), true, "");
+        let mut early = fixture.submit(asking(1));
+        fixture.cached.close();
+        let late = fixture.submit_with(asking(2), RequestContext::new());
+        assert!(late.expect_err("closed").message().contains("stopped accepting"));
+        assert!(!*fixture.executor.is_closed.lock_unpoisoned());
+        assert!(!fixture.cached.drain(Instant::now()));
+        cache.answer(None);
+        assert!(*fixture.executor.is_closed.lock_unpoisoned());
+        fixture.execute(Ok(7));
+        assert_eq!(got(&mut early), Ok(7));
+        assert!(fixture.cached.drain(Instant::now()));
+    });
+}
+
+/// Threads that send the same request while another one answers: each gets its answer, and what is executed is executed once.
+#[test]
+fn threads_that_meet_share_one_execution() {
+    let run = || {
+        let fixture = Arc::new(Fixture::local(10_000));
+        let askers: Vec<_> = (0..3)
+            .map(|_| {
+                let fixture = fixture.clone();
+                shuttle::thread::spawn(move || fixture.submit(asking(1)))
+            })
+            .collect();
+        let executor = {
+            let fixture = fixture.clone();
+            shuttle::thread::spawn(move || {
+                while fixture.executing() == 0 {
+                    shuttle::thread::yield_now();
+                }
+                fixture.execute(Ok(7));
+            })
+        };
+        let answers = askers.into_iter().map(|asker| asker.join().expect("no panic"));
+        let mut answers: Vec<Answer> = answers.collect();
+        executor.join().expect("no panic");
+        assert!(answers.iter_mut().all(|answer| got(answer) == Ok(7)));
+        assert_eq!(fixture.executing(), 0);
+        let counted = fixture.counted();
+        assert_eq!((counted.cache_hit.count, counted.cache_miss.count), (2, 1));
+        let cache = fixture.cached.0.spec.cache.metrics().expect("counted");
+        assert_eq!((cache.hits, cache.misses), (2, 1));
+    };
+    shuttle::check_random(run, 2000);
+    shuttle::check_pct(run, 2000, 3);
+}

@@ -1,0 +1,22 @@
+//! A Redis server for the tests of the response cache: `target/peers/redis`.
+
+use anyhow::Result;
+
+use super::steps;
+
+/// `usr/bin/redis-server` and `usr/bin/redis-cli`, with the libraries they need beside them; no service of the machine.
+pub fn server() -> Result<()> {
+    let packages = [
+        "redis-server",
+        "redis-tools",
+        "libhiredis0.14",
+        "libjemalloc2",
+        "liblua5.1-0",
+        "liblzf1",
+        "lua-bitop",
+        "lua-cjson",
+    ];
+    steps::step("redis", &packages.join(" "), || {
+        steps::unpack_debian(&packages, &steps::dir().join("redis"))
+    })
+}
