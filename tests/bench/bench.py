@@ -28,6 +28,7 @@ import process  # noqa: E402
 import python_models  # noqa: E402
 import response_cache  # noqa: E402
 import seeds  # noqa: E402
+import sequences  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
@@ -48,6 +49,7 @@ SECTIONS = {
     "bls": python_models.bls,
     "steps": python_models.steps,
     "perf": load_tool.tools,
+    "sequence": sequences.compared,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "openvino": openvino_served.served,
