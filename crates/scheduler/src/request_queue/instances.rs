@@ -1,6 +1,6 @@
 //! The instances of a queue: which come and go, and which of them work.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use galatea_types::Error;
 
@@ -92,11 +92,6 @@ impl<T: OfSequence> RequestQueue<T> {
 
     pub fn has_working_instance(&self) -> bool {
         self.parking.lock().health.has_working_instance()
-    }
-
-    /// How long batches waited lately for more requests, where that is learned.
-    pub fn learned_delay(&self) -> Option<Duration> {
-        self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
     }
 
     /// How many instances there are, and how many of them work.
