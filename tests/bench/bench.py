@@ -16,16 +16,19 @@ sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
 import console  # noqa: E402
+import delays  # noqa: E402
 import engines  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
+import mixed_shapes  # noqa: E402
 import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
 import response_cache  # noqa: E402
 import seeds  # noqa: E402
+import sequences  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
@@ -39,12 +42,14 @@ SECTIONS = {
     "json": frontends.json_bodies,
     "models": models.saturation,
     "layout": models.default_layout,
+    "delay": delays.swept,
     "process": process.start_and_memory,
     "python": python_models.identities,
     "ensemble": python_models.ensembles,
     "bls": python_models.bls,
     "steps": python_models.steps,
     "perf": load_tool.tools,
+    "sequence": sequences.compared,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "openvino": openvino_served.served,
@@ -56,6 +61,7 @@ SECTIONS = {
     "cache": response_cache.compared,
     "tls": tls.compared,
     "stores": stores.compared,
+    "shapes": mixed_shapes.compared,
 }
 
 

@@ -218,7 +218,7 @@ def onnx_runtime():
     return {"GALATEA_ONNXRUNTIME_LIB": str(libraries[0])} if libraries else {}
 
 
-def triton(repository, *flags, through=(), **options):
+def triton(repository, *flags, env=None, through=(), **options):
     """The real Triton; it cannot say which free port it took, so we look for one first."""
     home = PEERS / "triton"
     server = home / "server"
@@ -232,13 +232,13 @@ def triton(repository, *flags, through=(), **options):
         f"--backend-config=python,shm-region-prefix-name={prefix}", *flags,
     ]
     packages = sorted((home / "venv/lib").glob("python*/site-packages"))
-    env = {
+    environment = {
         "PATH": f"{home}/venv/bin:{os.environ['PATH']}",
         "PYTHONPATH": str(packages[0]),
         "LD_LIBRARY_PATH": f"{home}/lib",
         "TRITON_SERVER_CPU_ONLY": "1",
     }
-    return Server(command, env, shared_memory=prefix, **options)
+    return Server(command, {**environment, **(env or {})}, shared_memory=prefix, **options)
 
 
 def free_ports(count):

@@ -1,11 +1,15 @@
 //! The model `square`: decoupled, with as many responses as its input asks for.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use galatea_backend::{
     Backend, Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest,
 };
 use galatea_config::ModelConfig;
+use galatea_telemetry::{ResponseOutcome, ResponseRecord};
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
 
 use crate::{
@@ -89,12 +93,6 @@ struct Parameters {
     empty_count: u64,
 }
 
-enum Kind {
-    Success,
-    Failure,
-    Empty,
-}
-
 impl Parameters {
     fn from_config(config: &ModelConfig) -> Self {
         let number = |name: &str| -> u64 {
@@ -110,14 +108,14 @@ impl Parameters {
         }
     }
 
-    fn kind(&self, index: u64, count: u64) -> Kind {
+    fn outcome(&self, index: u64, count: u64) -> ResponseOutcome {
         let left = count - index;
         if left <= self.empty_count {
-            Kind::Empty
+            ResponseOutcome::Empty
         } else if left <= self.empty_count.saturating_add(self.fail_count) {
-            Kind::Failure
+            ResponseOutcome::Failure
         } else {
-            Kind::Success
+            ResponseOutcome::Success
         }
     }
 }
@@ -146,26 +144,32 @@ impl Square {
     fn run(self, parameters: &Parameters, mut sender: ResponseSender, stop: &Stop) {
         let count = u64::try_from(self.number).unwrap_or(0);
         for index in 0..count {
-            let goes_on = match parameters.kind(index, count) {
-                Kind::Empty => stop.pause(parameters.infer_delay, &sender),
-                kind => {
-                    let delay = parameters.infer_delay.saturating_add(parameters.output_delay);
-                    let goes_on = stop.pause(delay, &sender);
-                    if goes_on {
-                        sender.send(self.response(&kind));
-                    }
-                    goes_on
+            let begun = Instant::now();
+            let outcome = parameters.outcome(index, count);
+            let infer = stop.pause(parameters.infer_delay, &sender).then(|| begun.elapsed());
+            let output = infer.and_then(|infer| match outcome {
+                ResponseOutcome::Empty => Some((infer, Duration::ZERO)),
+                _ => {
+                    let goes_on = stop.pause(parameters.output_delay, &sender);
+                    goes_on.then(|| (infer, begun.elapsed().saturating_sub(infer)))
                 }
+            });
+            let Some((compute_infer, compute_output)) = output else {
+                return end_early(parameters, begun, sender, stop);
             };
-            if !goes_on {
-                return end_early(parameters, sender, stop);
+            sender.report(&ResponseRecord { outcome, compute_infer, compute_output });
+            if outcome != ResponseOutcome::Empty {
+                sender.send(self.response(outcome));
             }
         }
         sender.finish(None);
     }
 
-    fn response(&self, kind: &Kind) -> Result<(Vec<Tensor>, galatea_types::Parameters)> {
-        if let Kind::Failure = kind {
+    fn response(
+        &self,
+        outcome: ResponseOutcome,
+    ) -> Result<(Vec<Tensor>, galatea_types::Parameters)> {
+        if outcome == ResponseOutcome::Failure {
             return Err(Error::unknown("simulated failure"));
         }
         let data = Buffer::from(self.number.to_le_bytes().to_vec());
@@ -174,9 +178,13 @@ impl Square {
     }
 }
 
-fn end_early(parameters: &Parameters, sender: ResponseSender, stop: &Stop) {
+/// `begun`: the response that is not sent any more.
+fn end_early(parameters: &Parameters, begun: Instant, mut sender: ResponseSender, stop: &Stop) {
     // An instance that shuts down drops the sender, which reports an abandoned request.
     if stop.rest(parameters.cancel_delay) && sender.is_cancelled() {
+        let (compute_infer, compute_output) = (begun.elapsed(), Duration::ZERO);
+        let outcome = ResponseOutcome::Cancelled;
+        sender.report(&ResponseRecord { outcome, compute_infer, compute_output });
         sender.finish(Some(Err(cancelled())));
     }
 }

@@ -2,19 +2,24 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
 
-use std::sync::mpsc::Receiver;
+use std::sync::{
+    Arc, Mutex,
+    mpsc::{self, Receiver, Sender},
+};
 
 use galatea_backend::{
-    Model, ModelInstance,
+    Batch, Model, ModelInstance, PendingRequest, RequestEnd, RequestObserver,
     testing::{
         Fixture, changed, instance_spec, load_context, model_config, prepared, request, run_stream,
+        stream,
     },
 };
 use galatea_backend_builtin::all;
 use galatea_config::RawModelConfig;
+use galatea_telemetry::{ResponseOutcome, ResponseRecord};
 use galatea_types::{
-    Cancellation, Code, DataType, InferResponse, PreparedRequest, RequestedOutput, Response,
-    Result, Tensor,
+    Cancellation, Code, DataType, InferResponse, PreparedRequest, RequestContext, RequestedOutput,
+    Response, Result, Tensor,
 };
 
 fn bytes(words: &[i32]) -> Vec<u8> {
@@ -196,6 +201,47 @@ fn square_takes_its_time_to_be_cancelled() {
     let last = stream.recv().expect("the end");
     assert!(started.elapsed() >= std::time::Duration::from_millis(20));
     assert_eq!(last.result.expect("a body").expect_err("an error").code(), Code::Cancelled);
+}
+
+/// Sends on what is reported of responses.
+struct Reported(Mutex<Sender<(usize, ResponseOutcome)>>);
+
+impl RequestObserver for Reported {
+    fn reported(&self, number: usize, record: &ResponseRecord) {
+        let _ = self.0.lock().expect("no panic").send((number, record.outcome));
+    }
+
+    fn ended(&self, _: RequestEnd<'_>) {}
+}
+
+/// What an instance reports of the responses to one request. It is cancelled at once, if so.
+fn reports(fixture: &Fixture, number: i32, is_cancelled: bool) -> Vec<(usize, ResponseOutcome)> {
+    let (reports, reported) = mpsc::channel();
+    let (responder, _stream) = stream();
+    let context = RequestContext::new();
+    let cancellation = context.cancellation.clone();
+    let pending = PendingRequest::new(square_request(number), context, responder);
+    let mut batch = Batch::new("m".into(), 1, vec![pending]);
+    batch.observe(Arc::new(Reported(Mutex::new(reports))));
+    let mut instance = instance(fixture);
+    if is_cancelled {
+        cancellation.cancel();
+    }
+    instance.execute(&mut batch);
+    drop(batch);
+    // Ends when the request has.
+    reported.iter().collect()
+}
+
+#[test]
+fn square_reports_every_response() {
+    use ResponseOutcome::{Cancelled, Empty, Failure, Success};
+    let fixture = square_fixture(&[("CUSTOM_FAIL_COUNT", "1"), ("CUSTOM_EMPTY_COUNT", "1")]);
+    let expected = [(0, Success), (1, Success), (2, Failure), (3, Empty)];
+    assert_eq!(reports(&fixture, 4, false), expected);
+    assert_eq!(reports(&fixture, 0, false), []);
+    let slow = square_fixture(&[("CUSTOM_INFER_DELAY_NS", "3600000000000")]);
+    assert_eq!(reports(&slow, 2, true), [(0, Cancelled)]);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Fills in what a configuration leaves out, from the model.
 
-use galatea_backend::CompletionContext;
+use galatea_backend::{
+    CompletionContext,
+    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+};
 use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
 use galatea_types::{Error, Result};
 
 use crate::{
-    check::Disagreement,
-    ort::{TensorInfo, ValueKind},
+    ort::TensorInfo,
     settings::default_max_batch_size,
-    signature::Signature,
+    signature::{HOW_TO_BATCH, Signature},
 };
 
 pub(crate) fn complete(
@@ -35,7 +37,7 @@ fn complete_batching(
     signature: &Signature,
     context: &CompletionContext<'_>,
 ) -> Result<()> {
-    if !signature.can_batch() {
+    if !signature.declaration().can_batch() {
         if config.max_batch_size() == 0 {
             return Ok(());
         }
@@ -44,7 +46,7 @@ fn complete_batching(
              max_batch_size is specified",
             config.name()
         );
-        let advice = "write `max_batch_size: 0`, or export the model with an open first dimension (dynamic axes)";
+        let advice = format!("write `max_batch_size: 0`, or {HOW_TO_BATCH}");
         let found = Diagnostic::error(&*text).with_advice(advice).about("max_batch_size");
         return Err(Error::invalid_arg(text).with_source(found));
     }
@@ -71,17 +73,13 @@ fn tensor(
     info: &TensorInfo,
     has_batching: bool,
 ) -> Result<TensorDraft> {
-    let ValueKind::Tensor(data_type) = info.kind else {
-        let (model, name, kind) = (model.to_owned(), info.name.clone(), info.kind);
-        return Err(Disagreement::UnsupportedKind { model, what, name, kind }.into());
-    };
-    let mut dims: Vec<i64> = info.dims.iter().skip(usize::from(has_batching)).copied().collect();
-    let mut reshape = None;
-    if dims.is_empty() {
-        // A configuration cannot express "no dimension": it states [1], and with a batch dimension before it a reshape
-        // that removes the [1] again.
-        dims.push(1);
-        reshape = has_batching.then(Vec::new);
+    match info.kind() {
+        DeclaredKind::Tensor(data_type) => {
+            Ok(TensorDraft::of_model(&info.name, data_type, &info.dims, has_batching))
+        }
+        DeclaredKind::Other(kind) => {
+            let of = Subject::new(model, what, &info.name);
+            Err(Disagreement::UnsupportedKind { of, kind }.into())
+        }
     }
-    Ok(TensorDraft { name: info.name.clone(), data_type, dims, reshape })
 }

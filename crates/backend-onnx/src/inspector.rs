@@ -7,7 +7,7 @@ use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Code, Result};
 
 use crate::{
-    check, complete,
+    complete,
     file_faults::{not_readable, weights_missing},
     header::Header,
     model::find_model,
@@ -45,7 +45,7 @@ impl Inspector for OnnxInspector {
             );
         }
         let shapes = known_shapes(&header, context.model_name);
-        match check::check(config, &header.into_signature()) {
+        match header.into_signature().declaration().check(config) {
             Err(_) if shapes.is_err() => shapes,
             checked => checked,
         }

@@ -11,7 +11,6 @@
 
 mod accelerators;
 mod binding;
-mod check;
 mod complete;
 mod file_faults;
 mod header;

@@ -14,7 +14,6 @@ use galatea_types::Result;
 use crate::{
     accelerators,
     binding::TensorBinding,
-    check,
     file_faults::explained,
     layout::usable_cores,
     load_error::LoadError,
@@ -72,7 +71,7 @@ impl OnnxModel {
             let session = load(threads.intra_op)?;
             if signature.is_none() {
                 let read = Signature::read(&session)?;
-                check::check(&config, &read)?;
+                read.declaration().check(&config)?;
                 signature = Some(read);
             }
             let chosen = match device {
@@ -88,12 +87,13 @@ impl OnnxModel {
             sessions.insert(device, Arc::new(chosen));
         }
         let signature = signature.ok_or_else(|| no_instance(&config))?;
+        let declared = signature.declaration();
         Ok(Self {
             library: library.clone(),
             sessions,
             run_options: RunOptions::new(library, &settings.run_entries())?,
-            inputs: bindings(config.inputs(), |name| signature.expect_input(name))?,
-            outputs: bindings(config.outputs(), |name| signature.expect_output(name))?,
+            inputs: bindings(config.execution_inputs(), |name| declared.expect_input(name))?,
+            outputs: bindings(config.model_outputs(), |name| declared.expect_output(name))?,
             config,
         })
     }

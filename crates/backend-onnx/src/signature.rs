@@ -1,11 +1,18 @@
 //! The inputs and outputs that a model file declares.
 
-use std::collections::BTreeSet;
+use galatea_backend::declared::{Declaration, DeclaredKind, DeclaredTensor, UnsupportedKind};
+use galatea_types::{Result, Shape};
 
-use galatea_config::{Diagnostic, FieldPath};
-use galatea_types::{Error, Result, suggest};
+use crate::ort::{Session, TensorInfo, ValueKind};
 
-use crate::ort::{Session, TensorInfo};
+/// How a model becomes one that takes batches.
+pub(crate) const HOW_TO_BATCH: &str =
+    "export the model with an open first dimension (dynamic axes)";
+
+/// Both ways out: scikit-learn's exports have the probabilities as a list of maps unless they are told not to.
+const WITHOUT_SEQUENCES: &str = "export the model without it: with scikit-learn convert_sklearn(..., \
+    options={'zipmap': False}); or list in config.pbtxt the inputs and only the outputs that are tensors, the label for \
+    example";
 
 /// What a model takes and gives.
 #[derive(Clone, Debug)]
@@ -26,47 +33,35 @@ impl Signature {
         })
     }
 
-    pub fn input(&self, name: &str) -> Option<&TensorInfo> {
-        self.inputs.iter().chain(&self.initializers).find(|t| t.name == name)
-    }
-
-    pub fn output(&self, name: &str) -> Option<&TensorInfo> {
-        self.outputs.iter().find(|t| t.name == name)
-    }
-
-    /// Whether every input and output leaves its first dimension open.
-    pub fn can_batch(&self) -> bool {
-        self.inputs.iter().chain(&self.outputs).all(|t| t.dims.first() == Some(&-1))
-    }
-
-    /// The input of this name, or Triton's text for one the model does not have.
-    pub fn expect_input(&self, name: &str) -> Result<&TensorInfo> {
-        self.input(name)
-            .ok_or_else(|| unexpected("input", name, self.inputs.iter().chain(&self.initializers)))
-    }
-
-    pub fn expect_output(&self, name: &str) -> Result<&TensorInfo> {
-        self.output(name).ok_or_else(|| unexpected("output", name, self.outputs.iter()))
+    pub fn declaration(&self) -> Declaration<'_, TensorInfo> {
+        Declaration {
+            inputs: &self.inputs,
+            optional_inputs: Some(&self.initializers),
+            outputs: &self.outputs,
+            how_to_batch: HOW_TO_BATCH,
+        }
     }
 }
 
-fn unexpected<'a>(
-    what: &'static str,
-    name: &str,
-    allowed: impl Iterator<Item = &'a TensorInfo>,
-) -> Error {
-    let names: BTreeSet<&str> = allowed.map(|t| t.name.as_str()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let text =
-        format!("unexpected inference {what} '{name}', allowed {what}s are: {}", names.join(", "));
-    // Of one letter all others are near.
-    let may_be_near = name.chars().count() > 1;
-    let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
-    let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
-    Error::invalid_arg(text).with_source(match near.first() {
-        Some(near) => found.with_advice(format!("did you mean '{near}'?")),
-        None => found.with_advice(format!(
-            "write the {what}s as the model names them, and remove what it does not have"
-        )),
-    })
+impl DeclaredTensor for TensorInfo {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> DeclaredKind {
+        let description = match self.kind {
+            ValueKind::Tensor(data_type) => return DeclaredKind::Tensor(data_type),
+            ValueKind::OtherTensor(number) => format!("a tensor of ONNX element type {number}"),
+            ValueKind::Sequence => "a sequence".to_owned(),
+            ValueKind::Map => "a map".to_owned(),
+            ValueKind::Other => "neither a tensor nor a sequence nor a map".to_owned(),
+        };
+        let is_listed = matches!(self.kind, ValueKind::Sequence | ValueKind::Map);
+        let output_advice = is_listed.then_some(WITHOUT_SEQUENCES);
+        DeclaredKind::Other(UnsupportedKind { description, input_advice: None, output_advice })
+    }
+
+    fn dims(&self) -> Option<&Shape> {
+        Some(&self.dims)
+    }
 }

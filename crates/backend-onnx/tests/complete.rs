@@ -9,7 +9,7 @@ use galatea_config::RawModelConfig;
 use galatea_proto::inference::model_config::SchedulingChoice;
 use galatea_types::DataType::{Bytes, Fp32, Int64};
 use support::{
-    Folder, complete,
+    Folder, complete, model_folder,
     onnx::{self, Builder},
 };
 
@@ -19,7 +19,7 @@ fn completed(folder: &Folder, text: &str) -> RawModelConfig {
 
 #[test]
 fn a_batchable_model_without_a_configuration() {
-    let config = completed(&Folder::new(&onnx::add_sub(Fp32)), "");
+    let config = completed(&model_folder(&onnx::add_sub(Fp32)), "");
     assert_eq!(config.max_batch_size, 4);
     assert!(matches!(config.scheduling_choice, Some(SchedulingChoice::DynamicBatching(_))));
     let inputs: Vec<_> =
@@ -31,7 +31,7 @@ fn a_batchable_model_without_a_configuration() {
 
 #[test]
 fn the_command_line_gives_the_default_size() {
-    let folder = Folder::new(&onnx::identity(Fp32));
+    let folder = model_folder(&onnx::identity(Fp32));
     let of = |size: &str| {
         let settings = BTreeMap::from([("default-max-batch-size".to_owned(), size.to_owned())]);
         complete(&folder, "", &settings)
@@ -48,7 +48,7 @@ fn the_command_line_gives_the_default_size() {
 
 #[test]
 fn what_is_configured_stays() {
-    let folder = Folder::new(&onnx::identity(Bytes));
+    let folder = model_folder(&onnx::identity(Bytes));
     let config = completed(&folder, "max_batch_size: 2 sequence_batching {}");
     assert_eq!(config.max_batch_size, 2);
     assert!(matches!(config.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_))));
@@ -69,7 +69,7 @@ fn a_model_that_cannot_batch() {
         .output("T", Int64, &[])
         .node("Identity", &["X"], &["Y"])
         .node("Identity", &["S"], &["T"]);
-    let folder = Folder::new(&graph.bytes());
+    let folder = model_folder(&graph.bytes());
     let config = completed(&folder, "");
     assert_eq!((config.max_batch_size, config.scheduling_choice.is_none()), (0, true));
     assert_eq!(config.input[0].dims, [-1, 3]);
@@ -88,7 +88,7 @@ fn a_dimension_that_is_only_the_batch() {
         &["X"],
         &["Y"],
     );
-    let folder = Folder::new(&graph.bytes());
+    let folder = model_folder(&graph.bytes());
     let config = completed(&folder, "");
     assert_eq!(config.input[0].dims, [1]);
     assert_eq!(config.input[0].reshape.as_ref().unwrap().shape, [0i64; 0]);
@@ -103,7 +103,7 @@ fn initialisers_among_the_inputs_are_left_out() {
         .constant("W", Fp32, &[1], &support::floats(&[2.0]))
         .output("Y", Fp32, &[-1, 1])
         .node("Mul", &["X", "W"], &["Y"]);
-    let config = completed(&Folder::new(&graph.bytes()), "");
+    let config = completed(&model_folder(&graph.bytes()), "");
     assert_eq!(config.input.len(), 1);
     assert_eq!(config.input[0].name, "X");
 }

@@ -11,7 +11,7 @@ use galatea_types::{
     DataType::{self, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64},
     PreparedRequest, Result, Tensor,
 };
-use support::{Folder, ask, infer, instance, load, load_error, onnx::Builder};
+use support::{Folder, ask, infer, instance, load, load_error, model_folder, onnx::Builder};
 
 const FAULT: &str = "the model divides an integer by zero, or the smallest integer by -1";
 
@@ -22,7 +22,7 @@ fn model(operation: &str, data_type: DataType) -> Folder {
         .input("B", data_type, &[-1, -1])
         .output("Y", data_type, &[-1, -1])
         .node(operation, &["A", "B"], &["Y"]);
-    Folder::new(&graph.bytes())
+    model_folder(&graph.bytes())
 }
 
 /// `value` in as many bytes as the type has, `count` times.
@@ -124,6 +124,6 @@ fn onnx_division_of_constants_fails_the_load() {
         .output("Y", Int64, &[-1])
         .node("Div", &["A", "B"], &["C"])
         .node("Add", &["X", "C"], &["Y"]);
-    let error = load_error(&Folder::new(&graph.bytes()), "");
+    let error = load_error(&model_folder(&graph.bytes()), "");
     assert!(error.contains(FAULT), "{error}");
 }

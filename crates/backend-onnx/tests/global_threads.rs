@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use galatea_backend::testing::{instance_spec, model_config, tensors};
 use galatea_backend_onnx::OnnxBackend;
 use galatea_types::{DataType::Fp32, Tensor};
-use support::{Folder, ask, context, floats, infer, library, onnx};
+use support::{ask, context, floats, infer, library, model_folder, onnx};
 
 #[test]
 fn models_share_the_threads_of_the_command_line() {
@@ -18,7 +18,7 @@ fn models_share_the_threads_of_the_command_line() {
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .into();
     let backend = OnnxBackend::open(&library(), &settings).expect("opens");
-    let folder = Folder::new(&onnx::identity(Fp32));
+    let folder = model_folder(&onnx::identity(Fp32));
     let config = model_config(&format!(
         "backend: 'onnxruntime' max_batch_size: 4 {} {}",
         tensors("input", ["X"], Fp32, &[-1]),

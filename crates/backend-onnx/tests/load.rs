@@ -11,6 +11,7 @@ use galatea_config::{Diagnostic, InstanceKind};
 use galatea_types::{Code, DataType, Tensor};
 use support::{
     Folder, ask, backend, configure, context, floats, infer, instance, load, load_error,
+    model_folder,
     onnx::{self, Builder},
 };
 
@@ -21,13 +22,13 @@ const IDENTITY: &str = r#"max_batch_size: 8
     output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
 
 fn identity() -> Folder {
-    Folder::new(&onnx::identity(Fp32))
+    model_folder(&onnx::identity(Fp32))
 }
 
 /// `Y = X` of the given dimensions on both sides.
 fn identity_of(input: &[i64], output: &[i64]) -> Folder {
     let graph = Builder::default().input("X", Fp32, input).output("Y", Fp32, output);
-    Folder::new(&graph.node("Identity", &["X"], &["Y"]).bytes())
+    model_folder(&graph.node("Identity", &["X"], &["Y"]).bytes())
 }
 
 #[track_caller]
@@ -74,7 +75,7 @@ fn wrong_types() {
 
 #[test]
 fn wrong_counts() {
-    let folder = Folder::new(&onnx::add_sub(Fp32));
+    let folder = model_folder(&onnx::add_sub(Fp32));
     let text = r#"max_batch_size: 8
         input { name: "A" data_type: TYPE_FP32 dims: -1 }
         output { name: "SUM" data_type: TYPE_FP32 dims: -1 }"#;
@@ -130,7 +131,7 @@ fn sequences_are_refused() {
         &["X"],
         &["Y"],
     );
-    let folder = Folder::new(&graph.bytes());
+    let folder = model_folder(&graph.bytes());
     let text = r#"input { name: "X" data_type: TYPE_FP32 dims: -1 }
         output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
     let expected = "unable to load model 'm', output 'Y' is a sequence, which is not supported";
@@ -159,7 +160,7 @@ fn optional_inputs_do_not_go_with_batching() {
         output { name: "Y" data_type: TYPE_FP32 dims: 1 reshape {} }"#;
     let expected = "unable to load model 'm', optional input 'W' is not supported for models that \
                     support batching";
-    assert_refused(&Folder::new(&graph.bytes()), text, expected);
+    assert_refused(&model_folder(&graph.bytes()), text, expected);
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn instances_come_and_go_on_the_devices_it_was_loaded_for() {
 
 #[test]
 fn a_file_that_is_no_model_fails_alone() {
-    let error = load_error(&Folder::new(b"no model"), IDENTITY);
+    let error = load_error(&model_folder(b"no model"), IDENTITY);
     assert!(error.starts_with("onnx runtime error ") && error.contains("model.onnx"), "{error}");
     load(&identity(), IDENTITY).expect("the library works on");
 }
@@ -276,7 +277,7 @@ fn weights_beside_the_model_and_a_folder_of_both() {
         .node("Add", &["X", "W"], &["Y"])
         .bytes();
     let weights = support::ints(&[10, 20]);
-    let beside = Folder::new(&graph).and_file("weights/w.bin", &weights);
+    let beside = model_folder(&graph).and_file("weights/w.bin", &weights);
     let inside = Folder::with_file("model.onnx/model.onnx", &graph)
         .and_file("model.onnx/weights/w.bin", &weights);
     for folder in [beside, inside] {

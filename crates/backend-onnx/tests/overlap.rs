@@ -10,7 +10,7 @@ use galatea_types::{
     DataType::{Fp32, Int64},
     Tensor,
 };
-use support::{Folder, ask, floats, infer, ints, load, onnx::Builder};
+use support::{Folder, ask, floats, infer, ints, load, model_folder, onnx::Builder};
 
 const SIZE: i64 = 192;
 
@@ -30,7 +30,7 @@ fn chain() -> Folder {
         graph = graph.node("MatMul", &[&last, "W"], &[&next]);
         last = next;
     }
-    Folder::new(&graph.node("Gather", &[&last, "G"], &["Y"]).bytes())
+    model_folder(&graph.node("Gather", &[&last, "G"], &["Y"]).bytes())
 }
 
 const CONFIG: &str = r#"input [ { name: "X" data_type: TYPE_FP32 dims: [ -1, 192 ] },

@@ -10,7 +10,7 @@ use galatea_types::{
     Shape, Tensor,
 };
 use support::{
-    Folder, ask, floats, infer, instance, ints,
+    ask, floats, infer, instance, ints, model_folder,
     onnx::{self, Builder},
 };
 
@@ -31,7 +31,7 @@ fn scalars_are_configured_as_one() {
                           { name: "S" data_type: TYPE_FP32 dims: 1 } ]
         output [ { name: "Y" data_type: TYPE_FP32 dims: -1 },
                  { name: "T" data_type: TYPE_FP32 dims: 1 } ]"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let inputs = vec![tensor("X", [2], &[1.0, 2.0]), tensor("S", [1], &[3.0])];
     let answer = infer(&mut *instance, ask(1, inputs, &[])).expect("answer");
     assert_eq!(answer.output("Y").unwrap().host().expect("host memory"), floats(&[3.0, 6.0]));
@@ -47,7 +47,7 @@ fn reshaped_both_ways() {
     let text = r#"max_batch_size: 4
         input { name: "X" data_type: TYPE_FP32 dims: [ 1, -1, 2, 1 ] reshape { shape: [ -1, 2 ] } }
         output { name: "Y" data_type: TYPE_FP32 dims: [ 1, -1, 2 ] reshape { shape: [ -1, 2 ] } }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
     let request = ask(2, vec![tensor("X", [2, 1, 3, 2, 1], &values)], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
@@ -61,7 +61,7 @@ fn a_batch_of_scalars() {
         &["X"],
         &["Y"],
     );
-    let mut instance = instance(&Folder::new(&graph.bytes()), "");
+    let mut instance = instance(&model_folder(&graph.bytes()), "");
     let requests = [1.0f32, 2.0].map(|v| ask(1, vec![tensor("X", [1, 1], &[v])], &[]));
     let answers = run_batch(&mut *instance, requests.into());
     let expected = [-1.0f32, -2.0].map(|v| tensor("Y", [1, 1], &[v]));
@@ -76,7 +76,7 @@ fn names_with_colons_and_slashes() {
         .input("serving_default_x:0", Fp32, &[-1, 1])
         .output("model/dense/Softmax:0", Fp32, &[-1, 1])
         .node("Neg", &["serving_default_x:0"], &["model/dense/Softmax:0"]);
-    let mut instance = instance(&Folder::new(&graph.bytes()), "");
+    let mut instance = instance(&model_folder(&graph.bytes()), "");
     let request = ask(1, vec![tensor("serving_default_x:0", [1, 1], &[4.0])], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
     assert_eq!(
@@ -96,7 +96,7 @@ fn an_initialiser_among_the_inputs_may_be_absent() {
     let text = r#"input { name: "X" data_type: TYPE_FP32 dims: -1 }
         input { name: "W" data_type: TYPE_FP32 dims: 1 optional: true }
         output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let x = || tensor("X", [1], &[3.0]);
     let absent = infer(&mut *instance, ask(1, vec![x()], &[])).expect("answer");
     assert_eq!(absent.outputs[0].host().expect("host memory"), floats(&[6.0]));
@@ -118,7 +118,7 @@ fn a_wrongly_declared_rank_answers_with_the_true_shape() {
     let text = r#"input { name: "X" data_type: TYPE_FP32 dims: [ -1, 4 ] }
         input { name: "S" data_type: TYPE_INT64 dims: -1 }
         output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let shape = Tensor::new("S", Int64, [3], ints(&[2, 1, 2]));
     let request = ask(1, vec![tensor("X", [1, 4], &[1.0, 2.0, 3.0, 4.0]), shape], &[]);
     let answer = infer(&mut *instance, request).expect("answer");
@@ -139,7 +139,7 @@ fn an_output_without_the_batch_is_an_error() {
     let text = r#"max_batch_size: 4
         input { name: "X" data_type: TYPE_FP32 dims: 1 }
         output { name: "Y" data_type: TYPE_FP32 dims: 1 reshape {} }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let error = infer(&mut *instance, ask(2, vec![tensor("X", [2, 1], &[1.0, -2.0])], &[]))
         .expect_err("an error");
     let expected =
@@ -156,7 +156,7 @@ fn a_failed_run_is_reported_and_the_next_one_works() {
         .node("Gather", &["D", "X"], &["Y"]);
     let text = r#"input { name: "X" data_type: TYPE_INT64 dims: -1 }
         output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let mut at = |index: i64| {
         let input = Tensor::new("X", Int64, [1], ints(&[index]));
         infer(&mut *instance, ask(1, vec![input], &[]))
@@ -169,7 +169,7 @@ fn a_failed_run_is_reported_and_the_next_one_works() {
 
 #[test]
 fn a_batch_shares_one_buffer_without_copies() {
-    let mut instance = instance(&Folder::new(&onnx::identity(Fp32)), "");
+    let mut instance = instance(&model_folder(&onnx::identity(Fp32)), "");
     let requests: Vec<_> = [1, 3]
         .map(|n| ask(n, vec![tensor("X", [n.into(), 2], &vec![1.0; 2 * n as usize])], &[]))
         .into();
@@ -193,7 +193,7 @@ fn an_input_is_not_copied_and_outlives_its_request() {
         .node("Neg", &["X"], &["Y"]);
     let text = r#"input { name: "X" data_type: TYPE_FP32 dims: -1 }
         output { name: "X" data_type: TYPE_FP32 dims: -1 }"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let mut block = AlignedBlock::with_capacity(4096);
     block.extend_from_slice(&floats(&[1.5; 1024]));
     let data = block.freeze();
@@ -207,7 +207,7 @@ fn an_input_is_not_copied_and_outlives_its_request() {
 
 #[test]
 fn data_at_odd_addresses_is_right() {
-    let mut instance = instance(&Folder::new(&onnx::identity(Fp32)), "");
+    let mut instance = instance(&model_folder(&onnx::identity(Fp32)), "");
     let mut bytes = vec![0];
     bytes.extend(floats(&[1.0, 2.0, 3.0]));
     let odd = Buffer::from(bytes).slice(1..13).unwrap();
@@ -218,7 +218,7 @@ fn data_at_odd_addresses_is_right() {
 
 #[test]
 fn strings_keep_every_byte_and_are_divided() {
-    let mut instance = instance(&Folder::new(&onnx::identity(Bytes)), "");
+    let mut instance = instance(&model_folder(&onnx::identity(Bytes)), "");
     let wire = |texts: &[&[u8]]| {
         let one = |t: &&[u8]| [&(t.len() as u32).to_le_bytes()[..], *t].concat();
         texts.iter().flat_map(one).collect::<Vec<u8>>()
@@ -241,7 +241,7 @@ fn strings_keep_every_byte_and_are_divided() {
 
 #[test]
 fn answers_outlive_the_model() {
-    let folder = Folder::new(
+    let folder = model_folder(
         &Builder::default()
             .input("X", Fp32, &[-1])
             .constant("C", Fp32, &[3], &floats(&[1.0, 2.0, 3.0]))

@@ -63,7 +63,7 @@ fn complete_batching(
     Ok(())
 }
 
-/// An input or output as the configuration is to have it. A configuration cannot express "no dimension": it states [1].
+/// An input or output as the configuration is to have it.
 fn tensor(
     model: &str,
     what: &'static str,
@@ -79,11 +79,5 @@ fn tensor(
         let (model, name) = names();
         return Err(LoadError::OpenRank { model, what, name });
     };
-    let mut dims: Vec<i64> = dims.iter().skip(usize::from(has_batching)).copied().collect();
-    let mut reshape = None;
-    if dims.is_empty() {
-        dims.push(1);
-        reshape = has_batching.then(Vec::new);
-    }
-    Ok(TensorDraft { name: info.name.clone(), data_type, dims, reshape })
+    Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
 }

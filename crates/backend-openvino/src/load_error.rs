@@ -16,10 +16,6 @@ pub(crate) enum LoadError {
     )]
     Gpu { model: String, group: String },
     #[error(
-        "unable to load model '{model}', configuration expects {expected} inputs, model provides {provided}"
-    )]
-    InputCount { model: String, expected: usize, provided: usize },
-    #[error(
         "unable to load model '{model}': {what} {index} has no name in the model's file; give it one before the file is \
          saved, in Python: `model.{what}({index}).set_names({{'NAME'}})`"
     )]
@@ -40,6 +36,11 @@ pub(crate) enum LoadError {
         expected: DataType,
         provided: DataType,
     },
+    #[error(
+        "unable to load model '{model}', input '{input}' cannot be ragged or made from the batch: the model is compiled for \
+         one size of batch (SKIP_OV_DYNAMIC_BATCHSIZE)"
+    )]
+    RaggedFixedBatch { model: String, input: String },
     #[error(transparent)]
     OtherShape(Box<OtherShape>),
     #[error(
@@ -104,9 +105,6 @@ impl LoadError {
                 FieldPath::from("instance_group").named(group).field("kind"),
                 "write `kind: KIND_CPU`, or leave `kind` out".to_owned(),
             ),
-            Self::InputCount { .. } => {
-                ("input".into(), "list every input of the model, and no other".to_owned())
-            }
             Self::OtherType { what, name, provided, .. } => (
                 tensor(what, name, "data_type"),
                 format!("write {}: texts and numbers are not converted", provided.config_name()),
@@ -123,6 +121,10 @@ impl LoadError {
                 "write `max_batch_size: 0` and whole shapes in `dims`; or, where the model is for one size of batch alone, \
                  that size and the parameter SKIP_OV_DYNAMIC_BATCHSIZE = `YES`"
                     .to_owned(),
+            ),
+            Self::RaggedFixedBatch { .. } => (
+                FieldPath::from("parameters").named("SKIP_OV_DYNAMIC_BATCHSIZE"),
+                "remove the parameter SKIP_OV_DYNAMIC_BATCHSIZE".to_owned(),
             ),
             Self::OpenRank { what, name, .. } => (
                 tensor(what, name, "dims"),

@@ -1,9 +1,8 @@
 //! The inputs and outputs that a model declares, and how those of a configuration relate to them.
 
-use std::collections::BTreeSet;
-
-use galatea_config::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result, Shape, suggest};
+use galatea_backend::declared::{check_input_count, unexpected};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{DataType, Result, Shape};
 
 use crate::{
     load_error::{LoadError, OtherShape},
@@ -45,44 +44,22 @@ impl Signature {
 
     /// Whether a configuration has what the model needs, and nothing that it lacks.
     pub fn bind(&self, config: &ModelConfig) -> Result<(Vec<Binding>, Vec<Binding>)> {
-        let inputs = bind("input", config.inputs(), &self.inputs)?;
-        let outputs = bind("output", config.outputs(), &self.outputs)?;
-        let (expected, provided) = (inputs.len(), self.inputs.len());
-        match expected == provided {
-            true => Ok((inputs, outputs)),
-            false => {
-                let model = config.name().to_string();
-                Err(LoadError::InputCount { model, expected, provided }.into())
-            }
-        }
+        let inputs = bind("input", config.execution_inputs(), &self.inputs)?;
+        let outputs = bind("output", config.model_outputs(), &self.outputs)?;
+        check_input_count(config, inputs.len(), self.inputs.len())?;
+        Ok((inputs, outputs))
     }
 }
 
 fn bind(what: &'static str, specs: &[TensorSpec], infos: &[TensorInfo]) -> Result<Vec<Binding>> {
+    let names = || infos.iter().map(|info| info.name.as_str());
     let bound = |spec: &TensorSpec| {
         let index = infos.iter().position(|info| info.name == *spec.name);
         let found = index.and_then(|index| Some((index, infos.get(index)?.clone())));
-        let (index, info) = found.ok_or_else(|| unexpected(what, &spec.name, infos))?;
+        let (index, info) = found.ok_or_else(|| unexpected(what, &spec.name, names()))?;
         Ok(Binding { spec: spec.clone(), index, info })
     };
     specs.iter().map(bound).collect()
-}
-
-fn unexpected(what: &'static str, name: &str, allowed: &[TensorInfo]) -> Error {
-    let names: BTreeSet<&str> = allowed.iter().map(|info| info.name.as_str()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let text =
-        format!("unexpected inference {what} '{name}', allowed {what}s are: {}", names.join(", "));
-    // Of one letter all others are near.
-    let may_be_near = name.chars().count() > 1;
-    let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
-    let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
-    Error::invalid_arg(text).with_source(match near.first() {
-        Some(near) => found.with_advice(format!("did you mean '{near}'?")),
-        None => found.with_advice(format!(
-            "write the {what}s as the model names them, and remove what it does not have"
-        )),
-    })
 }
 
 /// The conversions for types that the configuration has and the model has not, as Triton makes them.
@@ -121,9 +98,11 @@ fn retyping(
     Ok(Some(Retyping { is_input, index, data_type: expected }))
 }
 
-/// The first dimension of a model that takes batches: open, or the one size it is compiled for.
-pub(crate) fn batch_dimension(config: &ModelConfig, settings: &Settings) -> Option<i64> {
-    config.has_batching().then(|| match settings.has_fixed_batch {
+/// The first dimension of a tensor of a model that takes batches: open, or the one size it is compiled for. Tensors that
+/// ragged requests are joined in, and those that tell about the batch, have none.
+fn batch_dimension(config: &ModelConfig, settings: &Settings, spec: &TensorSpec) -> Option<i64> {
+    let is_of_items = !spec.allows_ragged_batch && config.batch_input_for(&spec.name).is_none();
+    (config.has_batching() && is_of_items).then(|| match settings.has_fixed_batch {
         true => i64::from(config.max_batch_size()),
         false => -1,
     })
@@ -136,10 +115,11 @@ pub(crate) fn reshapings(
     settings: &Settings,
     inputs: &[Binding],
 ) -> Result<Vec<(usize, Vec<i64>)>, LoadError> {
-    let batch = batch_dimension(config, settings);
+    check_fixed_batch(config, settings)?;
     let mut changed = Vec::new();
     for binding in inputs {
-        let wanted = dims_of_config(&binding.spec, batch);
+        let batch = batch_dimension(config, settings, &binding.spec);
+        let wanted = dims_of_config(config, &binding.spec, batch);
         let dims = match &binding.info.dims {
             // Where the model leaves everything open, or may be changed, it gets what the configuration says.
             None => wanted,
@@ -156,6 +136,20 @@ pub(crate) fn reshapings(
     Ok(changed)
 }
 
+/// A model for one size of batch has no place for as many elements as come.
+fn check_fixed_batch(config: &ModelConfig, settings: &Settings) -> Result<(), LoadError> {
+    let is_ragged = |spec: &&TensorSpec| spec.allows_ragged_batch;
+    let made = config.batch_inputs().iter().flat_map(|input| &input.targets);
+    let mut names = config.inputs().iter().filter(is_ragged).map(|spec| &spec.name).chain(made);
+    match names.next().filter(|_| settings.has_fixed_batch) {
+        None => Ok(()),
+        Some(input) => Err(LoadError::RaggedFixedBatch {
+            model: config.name().to_string(),
+            input: input.to_string(),
+        }),
+    }
+}
+
 fn with_batch(dims: &[i64], batch: Option<i64>) -> Vec<i64> {
     let mut dims = dims.to_vec();
     if let (Some(first), Some(batch)) = (dims.first_mut(), batch) {
@@ -165,9 +159,8 @@ fn with_batch(dims: &[i64], batch: Option<i64>) -> Vec<i64> {
 }
 
 /// As the model sees them, batch dimension included. A scalar is configured as [1], which says nothing of the model.
-fn dims_of_config(spec: &TensorSpec, batch: Option<i64>) -> Vec<i64> {
-    let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
-    batch.into_iter().chain(dims.iter().copied()).collect()
+fn dims_of_config(config: &ModelConfig, spec: &TensorSpec, batch: Option<i64>) -> Vec<i64> {
+    with_batch(&config.shape_in_model(spec), batch)
 }
 
 /// Whether inputs and outputs of the model, with its final shapes, are those of the configuration.
@@ -176,9 +169,12 @@ pub(crate) fn check_outputs(
     settings: &Settings,
     outputs: &[Binding],
 ) -> Result<(), LoadError> {
-    let batch = batch_dimension(config, settings);
     for binding in outputs {
         let Some(dims) = &binding.info.dims else { continue };
+        if config.batch_output_for(&binding.spec.name).is_some() {
+            continue;
+        }
+        let batch = batch_dimension(config, settings, &binding.spec);
         check_dims(config, "output", binding, dims, batch)?;
         if let Some(batch) = batch
             && dims.first() != Some(&batch)
@@ -200,7 +196,7 @@ fn check_dims(
     model_dims: &[i64],
     batch: Option<i64>,
 ) -> Result<(), LoadError> {
-    let wanted = dims_of_config(&binding.spec, batch);
+    let wanted = dims_of_config(config, &binding.spec, batch);
     let is_scalar = model_dims.is_empty() && batch.is_none() && wanted.iter().all(|&d| d == 1);
     let skipped = usize::from(batch.is_some());
     let pairs = wanted.iter().zip(model_dims).skip(skipped);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use galatea_backend::{InstanceSpec, testing::instance_spec};
 use galatea_config::InstanceKind;
 use galatea_types::DataType;
-use support::{Folder, complete, ir, load, load_error};
+use support::{complete, ir, load, load_error, model_folder};
 
 fn port(side: &str, name: &str, data_type: &str, dims: &str) -> String {
     format!("{side} {{ name: '{name}' data_type: TYPE_{data_type} dims: {dims} }} ")
@@ -21,7 +21,7 @@ fn pair(data_type: &str, dims: &str) -> String {
 
 #[test]
 fn what_does_not_fit_is_named() {
-    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let inputs = pair("FP32", "[ -1, 4 ]");
     for (text, expected) in [
         (
@@ -59,7 +59,7 @@ fn what_does_not_fit_is_named() {
 
 #[test]
 fn other_types_are_converted_as_triton_does() {
-    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     load(&folder, &pair("INT32", "[ -1, 4 ]")).expect("converted");
 }
 
@@ -68,11 +68,11 @@ fn files_that_are_no_models() {
     let model = ir::add_sub(DataType::Fp32, &[-1, 4]);
     let inputs = pair("FP32", "[ -1, 4 ]");
     for cut in [0, 10, model.len() / 2, model.len() - 4] {
-        let error = load_error(&Folder::new(&model[..cut]), &inputs);
+        let error = load_error(&model_folder(&model[..cut]), &inputs);
         assert!(error.contains("failed to load model 'm'"), "{error}");
         assert!(error.contains("the model's file cannot be loaded"), "{error}");
     }
-    let empty = Folder::new(&model);
+    let empty = model_folder(&model);
     std::fs::remove_file(empty.version_dir().join("model.xml")).unwrap();
     assert!(load_error(&empty, &inputs).starts_with("unable to find '"));
 }
@@ -81,24 +81,24 @@ fn files_that_are_no_models() {
 fn weights_that_are_missing_or_too_short_are_named() {
     let model = ir::biased(1000);
     let text = port("input", "X", "FP32", "1000") + &port("output", "Y", "FP32", "1000");
-    let missing = load_error(&Folder::new(&model), &text);
+    let missing = load_error(&model_folder(&model), &text);
     assert!(
         missing.contains("the file 'model.bin' with the weights of the model is missing"),
         "{missing}"
     );
-    let short = Folder::new(&model).and_file("model.bin", &[0; 1000]);
+    let short = model_folder(&model).and_file("model.bin", &[0; 1000]);
     let short = load_error(&short, &text);
     assert!(short.contains("'model.bin' with the weights of the model has 1000 bytes"), "{short}");
 }
 
 #[test]
 fn what_is_left_out_is_filled_in() {
-    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let raw = complete(&folder, "", &BTreeMap::new()).expect("completed");
     let names: Vec<_> = raw.input.iter().map(|input| (&*input.name, &*input.dims)).collect();
     assert_eq!(names, [("A", &[-1, 4][..]), ("B", &[-1, 4])]);
     assert_eq!((raw.max_batch_size, raw.scheduling_choice.is_some()), (0, false));
-    let batched = Folder::new(
+    let batched = model_folder(
         &String::from_utf8(ir::add_sub(DataType::Fp32, &[-1, 4]))
             .unwrap()
             .replace(
@@ -117,7 +117,7 @@ fn what_is_left_out_is_filled_in() {
 /// Streams are made for a number of instances: another number is another load, unless the configuration says the streams.
 #[test]
 fn instances_come_and_go_where_the_streams_are_said() {
-    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, 4]));
+    let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
     let inputs = pair("FP32", "[ -1, 4 ]") + "instance_group { count: 2 kind: KIND_CPU } ";
     let model = load(&folder, &inputs).expect("loads");

@@ -4,7 +4,7 @@
 mod support;
 
 use galatea_types::{DataType, Tensor};
-use support::{Folder, ask, floats, infer, instance, ir};
+use support::{ask, floats, infer, instance, ir, model_folder};
 
 fn tensor(name: &str, shape: &[i64], values: &[f32]) -> Tensor {
     Tensor::new(name, DataType::Fp32, shape, floats(values))
@@ -17,7 +17,7 @@ fn large_answers_stay_when_the_next_one_comes() {
         (ir::identity(DataType::Fp32, &[256, 256]), &["X"][..], "X"),
         (ir::add_sub(DataType::Fp32, &[256, 256]), &["A", "B"], "SUM"),
     ] {
-        let folder = Folder::new(&model);
+        let folder = model_folder(&model);
         let mut instance = instance(&folder, "");
         let mut answer = |value: f32| {
             let values = vec![value; 256 * 256];
@@ -35,7 +35,7 @@ fn large_answers_stay_when_the_next_one_comes() {
 
 #[test]
 fn shapes_may_change_from_run_to_run_and_sizes_too() {
-    let folder = Folder::new(&ir::add_sub(DataType::Fp32, &[-1, -1]));
+    let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, -1]));
     let mut instance = instance(&folder, "");
     for (rows, columns) in [(1, 3), (2, 3), (300, 200), (1, 3), (0, 3), (300, 200)] {
         let values: Vec<f32> = (0..rows * columns).map(|n| n as f32).collect();
@@ -52,7 +52,7 @@ fn shapes_may_change_from_run_to_run_and_sizes_too() {
 
 #[test]
 fn a_text_up_to_its_zero_byte_only() {
-    let folder = Folder::new(&ir::identity(DataType::Bytes, &[-1]));
+    let folder = model_folder(&ir::identity(DataType::Bytes, &[-1]));
     let mut instance = instance(&folder, "");
     let mut ask_texts = |texts: &[&str]| {
         let data = galatea_types::byte_strings::pack(texts).expect("short");

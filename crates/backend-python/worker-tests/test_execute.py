@@ -308,6 +308,10 @@ return [None]""")
         for decoupled in (True, False):
             with Worker(source, decoupled=decoupled) as worker:
                 self.assertEqual(worker.one({"IN": [b"a"]}).body, 2)
+                if decoupled:
+                    # Behind all that was sent for it, the request is given back.
+                    given_back = worker.receive(worker.events)
+                    self.assertEqual(given_back.flags, wire.EMPTY)
                 worker.events.setblocking(False)
                 self.assertRaises(BlockingIOError, worker.receive, worker.events)
 

@@ -1,13 +1,15 @@
 //! Fills in what a configuration leaves out, from the signature. Rules and texts are Triton's.
 
-use galatea_backend::CompletionContext;
+use galatea_backend::{
+    CompletionContext,
+    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+};
 use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
 use galatea_types::{Code, Error, Result};
 
 use crate::{
-    check::Disagreement,
     settings::default_max_batch_size,
-    signature::{Signature, TensorInfo, ValueKind},
+    signature::{HOW_TO_BATCH, Signature, TensorInfo},
 };
 
 pub(crate) fn complete(
@@ -38,19 +40,17 @@ fn complete_batching(
     context: &CompletionContext<'_>,
 ) -> Result<()> {
     let (model, items) = (context.model_name, config.max_batch_size());
-    if items > 0 && !signature.can_batch() {
+    if items > 0 && !signature.declaration().can_batch() {
         let text = format!(
             "unable to autofill for '{model}', configuration specified max-batch {items} but model signature does not \
              support batching"
         );
         return Err(Diagnostic::error(text)
-            .with_advice(
-                "write `max_batch_size: 0`, or save the model with an open first dimension (None)",
-            )
+            .with_advice(format!("write `max_batch_size: 0`, or {HOW_TO_BATCH}"))
             .about("max_batch_size")
             .into_error(Code::Internal));
     }
-    if items == 0 && signature.can_batch() && is_to_batch(config, signature, model)? {
+    if items == 0 && signature.declaration().can_batch() && is_to_batch(config, signature, model)? {
         config.set_max_batch_size(default_max_batch_size(context.backend_config)?);
         log::warn!(
             "autofilled max_batch_size to {} for model '{model}' since batching is supported but no max_batch_size is \
@@ -93,20 +93,15 @@ fn tensor(
     info: &TensorInfo,
     has_batching: bool,
 ) -> Result<TensorDraft> {
-    let ValueKind::Tensor(data_type) = info.kind else {
-        let (model, name, kind) = (model.to_owned(), info.name.clone(), info.kind);
-        return Err(Disagreement::UnsupportedKind { model, what, name, kind }.into());
+    let data_type = match info.kind() {
+        DeclaredKind::Tensor(data_type) => data_type,
+        DeclaredKind::Other(kind) => {
+            let of = Subject::new(model, what, &info.name);
+            return Err(Disagreement::UnsupportedKind { of, kind }.into());
+        }
     };
-    let known = info.dims.as_ref().ok_or_else(|| without_rank(model, what, info))?;
-    let mut dims: Vec<i64> = known.iter().skip(usize::from(has_batching)).copied().collect();
-    let mut reshape = None;
-    if dims.is_empty() {
-        // A configuration cannot express "no dimension": it states [1], and with a batch dimension before it a reshape
-        // that removes the [1] again.
-        dims.push(1);
-        reshape = has_batching.then(Vec::new);
-    }
-    Ok(TensorDraft { name: info.name.clone(), data_type, dims, reshape })
+    let dims = info.dims.as_ref().ok_or_else(|| without_rank(model, what, info))?;
+    Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
 }
 
 /// Of a rank that only a request shows.

@@ -5,7 +5,7 @@ use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::Result;
 
 use crate::{
-    check, complete,
+    complete,
     files::{ModelFiles, Version},
     model::{not_readable, signature_of},
     saved_model::nodes_of_file,
@@ -34,13 +34,13 @@ impl Inspector for TensorFlowInspector {
         let file = match &files {
             ModelFiles::SavedModel(_) => {
                 let signature = signature_of(version, &files, config.parameters())?;
-                return check::check(config, &signature);
+                return signature.declaration().check(config);
             }
             ModelFiles::Graph(file) => file,
         };
         let nodes = nodes_of_file(file).map_err(|error| not_readable(version, file, &error))?;
-        let inputs = config.inputs().iter().map(|spec| ("input", &spec.name));
-        let outputs = config.outputs().iter().map(|spec| ("output", &spec.name));
+        let inputs = config.execution_inputs().iter().map(|spec| ("input", &spec.name));
+        let outputs = config.model_outputs().iter().map(|spec| ("output", &spec.name));
         let unknown = inputs.chain(outputs).find(|(_, name)| !nodes.has(name));
         unknown.map_or(Ok(()), |(what, name)| Err(nodes.unexpected(what, name)))
     }

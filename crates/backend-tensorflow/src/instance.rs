@@ -50,7 +50,7 @@ impl GroupRunner for TensorFlowInstance {
 
     /// A graph has no value of its own for an input.
     fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
-        let specs = self.model.config.inputs().iter().zip(&self.session.inputs);
+        let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
         specs
             .zip(joined)
             .map(|((spec, &point), joined)| {
@@ -71,7 +71,8 @@ impl GroupRunner for TensorFlowInstance {
     }
 
     fn outputs(&self, outputs: Vec<Tensor>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
-        let specs = wanted.iter().filter_map(|&number| self.model.config.outputs().get(number));
+        let specs =
+            wanted.iter().filter_map(|&number| self.model.config.model_outputs().get(number));
         specs
             .zip(outputs)
             .map(|(spec, tensor)| {

@@ -10,7 +10,6 @@
 
 #![warn(missing_docs)]
 
-mod check;
 mod complete;
 mod files;
 mod init_operations;

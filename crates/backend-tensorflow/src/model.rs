@@ -2,19 +2,21 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use galatea_backend::LoadContext;
+use galatea_backend::{
+    LoadContext,
+    declared::{check_type, unexpected},
+};
 use galatea_config::{Diagnostic, InstanceKind, ModelConfig};
 use galatea_types::{Code, Error, Result};
 
 use crate::{
-    check,
     files::{ModelFiles, Version, place},
     init_operations,
     layout::{self, Placement},
     load_error::{LoadError, of_library},
     saved_model::{SavedModel, nodes_of_file},
     settings::{self, DEFAULT_TAG, GRAPH_TAG, SIGNATURE_DEF, Settings},
-    signature::{Signature, TensorInfo, ValueKind, unexpected},
+    signature::{Signature, TensorInfo, ValueKind},
     tensorflow::{Library, Point, Session, data_type_of},
 };
 
@@ -52,7 +54,7 @@ impl TensorFlowModel {
             ModelFiles::Graph(_) => None,
         };
         if let Some(signature) = &signature {
-            check::check(&config, signature)?;
+            signature.declaration().check(&config)?;
         }
         let model = Self {
             library: library.clone(),
@@ -108,10 +110,11 @@ impl TensorFlowModel {
                 ))
             })
         };
-        let inputs = self.config.inputs().iter();
-        let inputs = inputs.map(|spec| point(signature.expect_input(&spec.name)?));
-        let outputs = self.config.outputs().iter();
-        let outputs = outputs.map(|spec| point(signature.expect_output(&spec.name)?));
+        let declared = signature.declaration();
+        let inputs = self.config.execution_inputs().iter();
+        let inputs = inputs.map(|spec| point(declared.expect_input(&spec.name)?));
+        let outputs = self.config.model_outputs().iter();
+        let outputs = outputs.map(|spec| point(declared.expect_output(&spec.name)?));
         Ok((inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?))
     }
 
@@ -123,11 +126,11 @@ impl TensorFlowModel {
             let number = graph.type_at(point);
             let kind =
                 data_type_of(number).map_or(ValueKind::OtherTensor(number), ValueKind::Tensor);
-            check::check_type(&self.config, what, spec, kind)?;
+            check_type(&self.config, what, spec, kind.declared())?;
             Ok(point)
         };
-        let inputs = self.config.inputs().iter().map(|spec| find("input", spec));
-        let outputs = self.config.outputs().iter().map(|spec| find("output", spec));
+        let inputs = self.config.execution_inputs().iter().map(|spec| find("input", spec));
+        let outputs = self.config.model_outputs().iter().map(|spec| find("output", spec));
         Ok((inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?))
     }
 

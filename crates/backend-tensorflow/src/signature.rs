@@ -1,9 +1,15 @@
 //! What a model takes and gives, by the names that clients use.
 
-use std::collections::BTreeSet;
+use galatea_backend::declared::{Declaration, DeclaredKind, DeclaredTensor, UnsupportedKind};
+use galatea_types::{DataType, Shape};
 
-use galatea_config::{Diagnostic, FieldPath};
-use galatea_types::{DataType, Error, Result, Shape, suggest};
+use crate::tensorflow::type_name;
+
+/// How a model becomes one that takes batches.
+pub(crate) const HOW_TO_BATCH: &str = "save the model with an open first dimension (None)";
+
+const WITHOUT_IT: &str = "save the model with a signature that takes and gives ordinary tensors; or list in config.pbtxt \
+    only the outputs that are ones";
 
 /// An input or output of a signature.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,60 +43,42 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Whether every input and output leaves its first dimension open.
-    pub fn can_batch(&self) -> bool {
-        let is_open = |tensor: &TensorInfo| {
-            tensor.dims.as_ref().is_some_and(|dims| dims.first() == Some(&-1))
+    pub fn declaration(&self) -> Declaration<'_, TensorInfo> {
+        Declaration {
+            inputs: &self.inputs,
+            // A graph has no value of its own for an input.
+            optional_inputs: None,
+            outputs: &self.outputs,
+            how_to_batch: HOW_TO_BATCH,
+        }
+    }
+}
+
+impl ValueKind {
+    /// What it is to a configuration.
+    pub fn declared(self) -> DeclaredKind {
+        let description = match self {
+            Self::Tensor(data_type) => return DeclaredKind::Tensor(data_type),
+            Self::OtherTensor(number) => {
+                format!("a tensor of TensorFlow's type {}", type_name(number))
+            }
+            Self::Composite => "a sparse tensor, or another value of several tensors".to_owned(),
         };
-        self.inputs.iter().chain(&self.outputs).all(is_open)
-    }
-
-    /// The input of this name, or Triton's text for one that the model does not have.
-    pub fn expect_input(&self, name: &str) -> Result<&TensorInfo> {
-        expect("input", name, &self.inputs)
-    }
-
-    pub fn expect_output(&self, name: &str) -> Result<&TensorInfo> {
-        expect("output", name, &self.outputs)
+        let (input_advice, output_advice) = (Some(WITHOUT_IT), Some(WITHOUT_IT));
+        DeclaredKind::Other(UnsupportedKind { description, input_advice, output_advice })
     }
 }
 
-fn expect<'t>(what: &'static str, name: &str, tensors: &'t [TensorInfo]) -> Result<&'t TensorInfo> {
-    let found = tensors.iter().find(|tensor| tensor.name == name);
-    found.ok_or_else(|| unexpected(what, name, tensors.iter().map(|tensor| tensor.name.as_str())))
-}
-
-/// A name that the model does not have.
-pub(crate) fn unexpected<'a>(
-    what: &'static str,
-    name: &str,
-    allowed: impl Iterator<Item = &'a str>,
-) -> Error {
-    let names: BTreeSet<&str> = allowed.collect();
-    let text =
-        format!("unexpected inference {what} '{name}', allowed {what}s are: {}", listed(&names));
-    // Of one letter all others are near.
-    let may_be_near = name.chars().count() > 1;
-    let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
-    let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
-    Error::invalid_arg(text).with_source(match near.first() {
-        Some(near) => found.with_advice(format!("did you mean '{near}'?")),
-        None => found.with_advice(format!(
-            "write the {what}s as the model names them, and remove what it does not have"
-        )),
-    })
-}
-
-/// Names for a text, of which a graph may have many.
-pub(crate) fn listed(names: &BTreeSet<&str>) -> String {
-    const MOST: usize = 30;
-    let mut listed: Vec<String> = names
-        .iter()
-        .take(MOST)
-        .map(|name| name.chars().flat_map(char::escape_debug).take(200).collect())
-        .collect();
-    if let Some(more) = names.len().checked_sub(MOST).filter(|&more| more > 0) {
-        listed.push(format!("and {more} more"));
+impl DeclaredTensor for TensorInfo {
+    fn name(&self) -> &str {
+        &self.name
     }
-    listed.join(", ")
+
+    fn kind(&self) -> DeclaredKind {
+        self.kind.declared()
+    }
+
+    fn dims(&self) -> Option<&Shape> {
+        self.dims.as_ref()
+    }
 }

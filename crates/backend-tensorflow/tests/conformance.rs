@@ -3,42 +3,17 @@
 
 mod support;
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use galatea_backend::{
     Backend,
-    testing::{Fixture, Subject, model_config, run, tensors},
+    testing::{Fixture, Fixtures, Subject, run},
 };
 use galatea_types::DataType;
-use support::{Folder, graph};
+use support::{graph, model_folder};
 
-/// Keeps the folders it made until it goes.
-#[derive(Default)]
-struct TensorFlow(std::sync::Mutex<Vec<Folder>>);
-
-impl TensorFlow {
-    fn keep(&self, model: &[u8]) -> PathBuf {
-        let folder = Folder::new(model);
-        let path = folder.path().to_path_buf();
-        self.0.lock().unwrap().push(folder);
-        path
-    }
-
-    fn fixture(
-        &self,
-        model: &[u8],
-        data_type: DataType,
-        inputs: &[&str],
-        outputs: &[&str],
-    ) -> Fixture {
-        let config = model_config(&format!(
-            "platform: 'tensorflow_savedmodel' max_batch_size: 8 {} {}",
-            tensors("input", inputs, data_type, &[-1]),
-            tensors("output", outputs, data_type, &[-1]),
-        ));
-        Fixture::new(config, self.keep(model))
-    }
-}
+/// With the folders of its models.
+struct TensorFlow(Fixtures);
 
 impl Subject for TensorFlow {
     fn backend(&self) -> Arc<dyn Backend> {
@@ -47,7 +22,7 @@ impl Subject for TensorFlow {
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {
         let model = graph::identity(data_type).bytes();
-        Some(self.fixture(&model, data_type, &["X"], &["Y"]))
+        Some(self.0.add(model_folder(&model), data_type, &["X"], &["Y"]))
     }
 
     fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
@@ -56,16 +31,16 @@ impl Subject for TensorFlow {
         let outputs = ["SUM", "DIFFERENCE"];
         let is_known = !matches!(data_type, Bool | Bytes);
         let model = || graph::add_sub(data_type).bytes();
-        is_known.then(|| self.fixture(&model(), data_type, &["A", "B"], &outputs))
+        is_known.then(|| self.0.add(model_folder(&model()), data_type, &["A", "B"], &outputs))
     }
 
     fn broken(&self) -> Option<(Fixture, String)> {
-        let fixture = self.fixture(b"not a model", DataType::Fp32, &["X"], &["Y"]);
+        let fixture = self.0.add(model_folder(b"not a model"), DataType::Fp32, &["X"], &["Y"]);
         Some((fixture, "saved_model.pb".to_owned()))
     }
 }
 
 #[test]
 fn conforms() {
-    run(&TensorFlow::default());
+    run(&TensorFlow(Fixtures::new("platform: 'tensorflow_savedmodel'")));
 }

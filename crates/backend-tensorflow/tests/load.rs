@@ -15,7 +15,7 @@ use prost::Message;
 use support::{
     Folder, complete, configure,
     graph::{self, Builder, Dims},
-    load, load_error,
+    load, load_error, model_folder,
 };
 
 const IDENTITY: &str = r#"max_batch_size: 8
@@ -23,7 +23,7 @@ const IDENTITY: &str = r#"max_batch_size: 8
     output { name: "Y" data_type: TYPE_FP32 dims: -1 }"#;
 
 fn identity() -> Folder {
-    Folder::new(&graph::identity(Fp32).bytes())
+    model_folder(&graph::identity(Fp32).bytes())
 }
 
 #[track_caller]
@@ -67,7 +67,7 @@ fn unknown_names_types_and_counts() {
     );
     let expected = "unable to load model 'm', configuration expects datatype TYPE_INT64 for input 'X', model provides TYPE_FP32";
     assert_refused(&identity(), &text("TYPE_FP32", "TYPE_INT64"), expected);
-    let folder = Folder::new(&graph::add_sub(Fp32).bytes());
+    let folder = model_folder(&graph::add_sub(Fp32).bytes());
     let one = r#"max_batch_size: 8 input { name: "A" data_type: TYPE_FP32 dims: -1 }
         output { name: "SUM" data_type: TYPE_FP32 dims: -1 }"#;
     let expected = "unable to load model 'm', configuration expects 1 inputs, model provides 2";
@@ -90,13 +90,13 @@ fn shapes_that_differ() {
         .node("Identity", "same", &["in_X"], Fp32)
         .output("Y", "same", Fp32, &[1, 4]);
     assert_refused(
-        &Folder::new(&fixed.bytes()),
+        &model_folder(&fixed.bytes()),
         &IDENTITY.replace("dims: -1", "dims: 4"),
         "model 'm', tensor 'X': for the model to support batching the shape should have at least 1 dimension and the \
          first dimension must be -1; but shape expected by the model is [1,4]",
     );
     assert!(
-        advice(&Folder::new(&fixed.bytes()), &IDENTITY.replace("dims: -1", "dims: 4"))
+        advice(&model_folder(&fixed.bytes()), &IDENTITY.replace("dims: -1", "dims: 4"))
             .contains("(None)")
     );
 }
@@ -117,7 +117,7 @@ fn signatures_and_tags() {
         ..Default::default()
     };
     model.graphs[0].signatures.insert("__saved_model_init_op".to_owned(), internal);
-    let folder = Folder::new(&model.encode_to_vec());
+    let folder = model_folder(&model.encode_to_vec());
     load(&folder, IDENTITY).map(drop).expect("the only one that can be called");
     let with = |key: &str, value: &str| {
         format!("{IDENTITY} parameters {{ key: '{key}' value {{ string_value: '{value}' }} }}")
@@ -128,10 +128,10 @@ fn signatures_and_tags() {
     let error = load_error(&folder, &with("TF_GRAPH_TAG", "train"));
     assert!(error.contains("expected 'train' tag; the tags of its graphs are: serve"), "{error}");
     model.graphs[0].signatures.remove("half");
-    let folder = Folder::new(&model.encode_to_vec());
+    let folder = model_folder(&model.encode_to_vec());
     assert!(load_error(&folder, IDENTITY).contains("it has no signature that can be called"));
     model.graphs.clear();
-    let folder = Folder::new(&model.encode_to_vec());
+    let folder = model_folder(&model.encode_to_vec());
     assert!(load_error(&folder, IDENTITY).contains("there is no graph in it"));
 }
 
@@ -224,14 +224,14 @@ fn hostile_models_are_refused() {
     let whole = good.bytes();
     for length in (0..whole.len()).step_by(7) {
         assert!(
-            load(&Folder::new(&whole[..length]), IDENTITY).is_err(),
+            load(&model_folder(&whole[..length]), IDENTITY).is_err(),
             "the first {length} bytes"
         );
     }
     let refused = |change: &dyn Fn(&mut graph::Graph), expected: &str| {
         let mut model = good.saved_model();
         change(model.graphs[0].graph.as_mut().unwrap());
-        let error = load_error(&Folder::new(&model.encode_to_vec()), IDENTITY);
+        let error = load_error(&model_folder(&model.encode_to_vec()), IDENTITY);
         assert!(error.contains(expected), "{error}");
         assert!(error.contains("model.savedmodel"), "{error}");
     };
@@ -250,12 +250,12 @@ fn hostile_models_are_refused() {
     );
     let mut model = good.saved_model();
     model.graphs[0].graph = None;
-    let error = load_error(&Folder::new(&model.encode_to_vec()), IDENTITY);
+    let error = load_error(&model_folder(&model.encode_to_vec()), IDENTITY);
     assert!(error.contains("'in_X:0', which its graph does not have"), "{error}");
     let dangling = good.clone().signature(|signature| {
         signature.outputs.get_mut("Y").unwrap().name = "same:7".to_owned();
     });
-    assert!(load_error(&Folder::new(&dangling.bytes()), IDENTITY).contains("'same:7'"));
+    assert!(load_error(&model_folder(&dangling.bytes()), IDENTITY).contains("'same:7'"));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn values_that_no_request_can_carry() {
     let resource = graph::identity(Fp32).signature(|signature| {
         signature.inputs.get_mut("X").unwrap().data_type = 20;
     });
-    let error = load_error(&Folder::new(&resource.bytes()), IDENTITY);
+    let error = load_error(&model_folder(&resource.bytes()), IDENTITY);
     let expected = "unable to load model 'm', input 'X' is a tensor of TensorFlow's type resource, which is not supported";
     assert!(error.starts_with(expected), "{error}");
 }
@@ -305,7 +305,7 @@ fn a_graph_has_no_declarations_but_names_and_types() {
 #[test]
 fn what_is_left_out_is_completed_from_the_signature() {
     let defaults = BTreeMap::new();
-    let folder = Folder::new(&graph::add_sub(Fp32).bytes());
+    let folder = model_folder(&graph::add_sub(Fp32).bytes());
     let raw = complete(&folder, "", &defaults).expect("completed");
     let names: Vec<_> =
         raw.input.iter().map(|input| (input.name.as_str(), &input.dims[..])).collect();
@@ -342,7 +342,7 @@ fn what_cannot_be_completed() {
         .input("X", Fp32, &[2])
         .node("Identity", "same", &["in_X"], Fp32)
         .output("Y", "same", Fp32, &[2]);
-    let fixed = Folder::new(&fixed.bytes());
+    let fixed = model_folder(&fixed.bytes());
     let error = complete(&fixed, "max_batch_size: 4", &defaults).expect_err("no batch");
     assert!(error.message().contains(
         "configuration specified max-batch 4 but model signature does not support batching"
@@ -352,9 +352,9 @@ fn what_cannot_be_completed() {
         signature.inputs.get_mut("X").unwrap().shape =
             Some(Dims { dims: vec![], unknown_rank: true });
     });
-    let error = complete(&Folder::new(&unknown.bytes()), "", &defaults).expect_err("no rank");
+    let error = complete(&model_folder(&unknown.bytes()), "", &defaults).expect_err("no rank");
     assert!(error.message().contains("the rank of model tensor 'X' is unknown"), "{error}");
-    load(&Folder::new(&unknown.bytes()), IDENTITY).map(drop).expect("as the configuration has it");
+    load(&model_folder(&unknown.bytes()), IDENTITY).map(drop).expect("as the configuration has it");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use galatea_types::{
     Shape, Tensor,
 };
 use support::{
-    Folder, ask, floats,
+    ask, floats,
     graph::{self, Builder},
-    infer, instance, load,
+    infer, instance, load, model_folder,
 };
 
 fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {
@@ -30,7 +30,7 @@ fn scalars_are_configured_as_one() {
         .node("Identity", "same", &["in_S"], Fp32)
         .output("Y", "product", Fp32, &[-1])
         .output("T", "same", Fp32, &[]);
-    let mut instance = instance(&Folder::new(&graph.bytes()), "");
+    let mut instance = instance(&model_folder(&graph.bytes()), "");
     let inputs = vec![tensor("X", [2], &[1.0, 2.0]), tensor("S", [1], &[3.0])];
     let answer = infer(&mut *instance, ask(1, inputs, &[])).expect("answer");
     assert_eq!(answer.output("Y").unwrap().host().expect("host memory"), floats(&[3.0, 6.0]));
@@ -48,7 +48,7 @@ fn an_input_is_neither_copied_nor_written_to() {
         .output("SAME", "same", Fp32, &[-1]);
     let text = r#"input { name: "X" data_type: TYPE_FP32 dims: -1 }
         output [ { name: "Y" data_type: TYPE_FP32 dims: -1 }, { name: "SAME" data_type: TYPE_FP32 dims: -1 } ]"#;
-    let mut instance = instance(&Folder::new(&graph.bytes()), text);
+    let mut instance = instance(&model_folder(&graph.bytes()), text);
     let mut block = AlignedBlock::with_capacity(4096);
     block.extend_from_slice(&floats(&[1.5; 1024]));
     let data = block.freeze();
@@ -64,7 +64,7 @@ fn an_input_is_neither_copied_nor_written_to() {
 
 #[test]
 fn data_at_odd_addresses_is_right() {
-    let mut instance = instance(&Folder::new(&graph::identity(Fp32).bytes()), "");
+    let mut instance = instance(&model_folder(&graph::identity(Fp32).bytes()), "");
     let mut bytes = vec![0];
     bytes.extend(floats(&[1.0, 2.0, 3.0]));
     let odd = Buffer::from(bytes).slice(1..13).unwrap();
@@ -75,7 +75,7 @@ fn data_at_odd_addresses_is_right() {
 
 #[test]
 fn a_batch_shares_one_buffer_without_copies() {
-    let mut instance = instance(&Folder::new(&graph::identity(Fp32).bytes()), "");
+    let mut instance = instance(&model_folder(&graph::identity(Fp32).bytes()), "");
     let requests: Vec<_> = [1, 3]
         .map(|n| ask(n, vec![tensor("X", [n.into(), 2], &vec![1.0; 2 * n as usize])], &[]))
         .into();
@@ -90,7 +90,7 @@ fn a_batch_shares_one_buffer_without_copies() {
 
 #[test]
 fn strings_keep_every_byte_and_are_divided() {
-    let mut instance = instance(&Folder::new(&graph::identity(Bytes).bytes()), "");
+    let mut instance = instance(&model_folder(&graph::identity(Bytes).bytes()), "");
     let wire = |texts: &[&[u8]]| {
         let one = |t: &&[u8]| [&(t.len() as u32).to_le_bytes()[..], *t].concat();
         texts.iter().flat_map(one).collect::<Vec<u8>>()
@@ -116,7 +116,7 @@ fn strings_keep_every_byte_and_are_divided() {
 #[test]
 fn a_failed_run_is_reported_and_the_next_one_works() {
     let graph = graph::binary(&[("AddV2", "SUM")], Fp32);
-    let mut instance = instance(&Folder::new(&graph.bytes()), "");
+    let mut instance = instance(&model_folder(&graph.bytes()), "");
     let mut with = |width: usize| {
         let a = tensor("A", [1, 4], &[1.0; 4]);
         let b = tensor("B", [1, width as i64], &vec![2.0; width]);
@@ -130,7 +130,7 @@ fn a_failed_run_is_reported_and_the_next_one_works() {
 
 #[test]
 fn answers_outlive_the_model() {
-    let mut instance = instance(&Folder::new(&graph::add_sub(Fp32).bytes()), "");
+    let mut instance = instance(&model_folder(&graph::add_sub(Fp32).bytes()), "");
     let inputs = vec![tensor("A", [1, 1], &[3.0]), tensor("B", [1, 1], &[1.0])];
     let answer = infer(&mut *instance, ask(1, inputs, &[])).expect("answer");
     drop(instance);
@@ -153,7 +153,7 @@ fn divisions_without_a_result_fail_the_request() {
         ("TruncateMod", Int64),
     ] {
         let what = format!("{operation} of {data_type}");
-        let folder = Folder::new(&graph::binary(&[(operation, "Y")], data_type).bytes());
+        let folder = model_folder(&graph::binary(&[(operation, "Y")], data_type).bytes());
         let mut instance = instance(&folder, "");
         let mut divide = |a: i64, b: i64, count: usize| {
             let tensor = |name, value| {
@@ -177,7 +177,7 @@ fn divisions_without_a_result_fail_the_request() {
 #[test]
 fn sessions_are_shared_as_the_model_asks() {
     let text = "parameters { key: 'MAX_SESSION_SHARE_COUNT' value { string_value: '2' } }";
-    let folder = Folder::new(&graph::add_sub(Fp32).bytes());
+    let folder = model_folder(&graph::add_sub(Fp32).bytes());
     let model = load(&folder, text).expect("loads");
     let mut instances: Vec<_> =
         (0..5).map(|i| model.new_instance(&instance_spec("m", i)).expect("instance")).collect();

@@ -34,7 +34,7 @@ impl TorchInstance {
         let gap = slots.iter().position(Option::is_none);
         let lacking = gap.and_then(|gap| {
             let index = self.model.inputs.positions.iter().position(|&p| p == gap)?;
-            self.model.config.inputs().get(index)
+            self.model.config.execution_inputs().get(index)
         });
         lacking.map_or_else(|| Ok(slots.into_iter().flatten().collect()), |s| Err(missing(s)))
     }
@@ -50,7 +50,7 @@ impl GroupRunner for TorchInstance {
 
     /// In the order of the arguments. One that nobody brought must be optional, and the last.
     fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Vec<Input>> {
-        let specs = self.model.config.inputs();
+        let specs = self.model.config.execution_inputs();
         let mut slots: Vec<Option<Input>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in
             specs.iter().zip(&self.model.inputs.positions).zip(joined)

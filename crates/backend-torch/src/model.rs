@@ -133,8 +133,8 @@ pub(crate) fn find_model(
 }
 
 pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
-    let inputs = config.inputs().iter().map(|spec| ("input", spec));
-    let outputs = config.outputs().iter().map(|spec| ("output", spec));
+    let inputs = config.execution_inputs().iter().map(|spec| ("input", spec));
+    let outputs = config.model_outputs().iter().map(|spec| ("output", spec));
     inputs.chain(outputs).try_for_each(|(what, spec)| check_type(config, what, spec))
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn wanted(
     outputs: &[Output],
 ) -> Result<Vec<ModelOutput>> {
     let mut found = Vec::with_capacity(wanted.len());
-    for (number, (spec, &position)) in config.outputs().iter().zip(positions).enumerate() {
+    for (number, (spec, &position)) in config.model_outputs().iter().zip(positions).enumerate() {
         let output = find(config, spec, position, outputs)?;
         check(config, spec, output)?;
         if wanted.contains(&number) {

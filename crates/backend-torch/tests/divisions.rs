@@ -12,7 +12,7 @@ use galatea_types::{
     DataType::{self, Int32, Int64},
     InferResponse, PreparedRequest, Result, Tensor,
 };
-use support::{Folder, archive::Script, ask, infer, instance, load};
+use support::{archive::Script, ask, infer, instance, load, model_folder};
 
 const FAULT: &str = "the model divides an integer by zero, or the smallest integer by -1";
 
@@ -73,7 +73,7 @@ fn torch_divisions_on_other_threads_fail_their_request_alone() {
     const COUNT: i64 = 1 << 17;
     let config = config(Int64, "instance_group { kind: KIND_CPU count: 2 }");
     let [model, other] = [QUOTIENT, REST]
-        .map(|operation| load(&Folder::new(&division(operation)), &config).expect("loads"));
+        .map(|operation| load(&model_folder(&division(operation)), &config).expect("loads"));
     thread::scope(|scope| {
         let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
         scope.spawn(move || {

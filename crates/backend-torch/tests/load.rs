@@ -5,7 +5,7 @@ mod support;
 
 use galatea_backend::testing::instance_spec;
 use galatea_config::InstanceKind;
-use support::{Folder, archive::Script, ask, floats, infer, load, load_error};
+use support::{Folder, archive::Script, ask, floats, infer, load, load_error, model_folder};
 
 fn identity() -> Script {
     Script::new("x: Tensor) -> Tensor:\n    return x")
@@ -80,7 +80,7 @@ fn arguments_must_fit() {
 #[test]
 fn a_missing_gpu_is_reported_with_its_group() {
     let text = format!("{PORTS} instance_group {{ name: \"g\" kind: KIND_GPU gpus: 0 }}");
-    let model = load(&Folder::new(&identity()), &text);
+    let model = load(&model_folder(&identity()), &text);
     // On a machine with a GPU and a libtorch for it, it loads.
     if let Err(error) = model {
         let message = error.message();
@@ -100,7 +100,7 @@ fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
         "x: Tensor) -> Tensor:\n    \
          return torch.to(x, torch.device(\"cuda:99\"), 6)",
     );
-    let model = load(&Folder::new(&script), PORTS).expect("loads");
+    let model = load(&model_folder(&script), PORTS).expect("loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
     let x = galatea_types::Tensor::new("x", galatea_types::DataType::Fp32, [1], floats(&[1.0]));
     let error = infer(&mut *instance, ask(1, vec![x.clone()], &[])).expect_err("no such GPU");
@@ -113,7 +113,7 @@ fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
         &[2.0],
         "cuda:0",
     );
-    let folder = Folder::new(&script);
+    let folder = model_folder(&script);
     let model = load(&folder, PORTS).expect("loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
     let answer = infer(&mut *instance, ask(1, vec![x], &[])).expect("answer");
@@ -130,7 +130,7 @@ fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
 
 #[test]
 fn instances_come_and_go_at_the_places_it_was_loaded_for() {
-    let model = load(&Folder::new(&identity()), PORTS).expect("loads");
+    let model = load(&model_folder(&identity()), PORTS).expect("loads");
     let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
     assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(9)));
     let mut mixed = cpu(2);
@@ -141,7 +141,7 @@ fn instances_come_and_go_at_the_places_it_was_loaded_for() {
 #[test]
 fn instances_of_kind_model_run_as_saved() {
     let text = format!("{PORTS} instance_group {{ kind: KIND_MODEL }}");
-    let model = load(&Folder::new(&identity()), &text).expect("loads");
+    let model = load(&model_folder(&identity()), &text).expect("loads");
     let mut spec = instance_spec("m", 0);
     spec.kind = InstanceKind::Model;
     let mut instance = model.new_instance(&spec).expect("instance");
@@ -168,7 +168,7 @@ fn switches_change_nothing_in_the_result() {
                 format!("parameters {{ key: \"{k}\" value {{ string_value: \"{v}\" }} }} ")
             })
             .collect();
-        let model = load(&Folder::new(&script), &format!("{PORTS} {parameters}")).expect("loads");
+        let model = load(&model_folder(&script), &format!("{PORTS} {parameters}")).expect("loads");
         let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
         // Enough runs for an optimised graph to be made.
         for _ in 0..4 {
@@ -206,7 +206,7 @@ fn the_first_thread_counts_hold() {
             r#"{PORTS} parameters {{ key: "INTRA_OP_THREAD_COUNT" value {{ string_value: "{n}" }} }}
                parameters {{ key: "INTER_OP_THREAD_COUNT" value {{ string_value: "{n}" }} }}"#
         );
-        load(&Folder::new(&identity()), &text).map(drop)
+        load(&model_folder(&identity()), &text).map(drop)
     };
     threads("2").expect("loads");
     // Between operations they can be set once: a second time would be an error of libtorch.

@@ -3,11 +3,11 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use galatea_backend::{
     Backend, Model,
-    testing::{self, Fixture, Host, Subject, instance_spec, model_config, tensors},
+    testing::{self, Fixture, Fixtures, Host, Subject, instance_spec},
 };
 use galatea_config::ModelConfig;
 use galatea_types::{AlignedBlock, DataType, Result, Tensor};
@@ -76,28 +76,8 @@ fn tensor(name: &str, values: &[f32]) -> Tensor {
     Tensor::new(name, DataType::Fp32, [values.len() as i64], block.freeze())
 }
 
-/// Keeps the folders it made until it goes.
-#[derive(Default)]
-struct Packages(std::sync::Mutex<Vec<Folder>>);
-
-impl Packages {
-    fn fixture(
-        &self,
-        folder: Folder,
-        data_type: DataType,
-        inputs: &[&str],
-        outputs: &[&str],
-    ) -> Fixture {
-        let config = model_config(&format!(
-            "backend: 'pytorch' platform: 'torch_aoti' max_batch_size: 8 {} {}",
-            tensors("input", inputs, data_type, &[-1]),
-            tensors("output", outputs, data_type, &[-1]),
-        ));
-        let path: PathBuf = folder.path().to_path_buf();
-        self.0.lock().unwrap().push(folder);
-        Fixture::new(config, path)
-    }
-}
+/// With the folders of its models.
+struct Packages(Fixtures);
 
 fn has_tensors_of(data_type: DataType) -> bool {
     use DataType::{Bytes, Uint16, Uint32, Uint64};
@@ -112,7 +92,7 @@ impl Subject for Packages {
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {
         has_tensors_of(data_type)
-            .then(|| self.fixture(identity().folder(), data_type, &["ARGS[0]"], &["RESULT"]))
+            .then(|| self.0.add(identity().folder(), data_type, &["ARGS[0]"], &["RESULT"]))
     }
 
     fn add_sub(&self, data_type: DataType) -> Option<Fixture> {
@@ -120,19 +100,19 @@ impl Subject for Packages {
         let is_known = has_tensors_of(data_type)
             && !matches!(data_type, DataType::Bool | DataType::Fp16 | DataType::Bf16);
         let (inputs, outputs) = (["ARGS[0]", "KWARGS[other]"], ["RESULT[0]", "RESULT[1]"]);
-        is_known.then(|| self.fixture(add_sub().folder(), data_type, &inputs, &outputs))
+        is_known.then(|| self.0.add(add_sub().folder(), data_type, &inputs, &outputs))
     }
 
     fn broken(&self) -> Option<(Fixture, String)> {
         let folder = Folder::with_file("model.pt2", b"not a package");
-        let fixture = self.fixture(folder, DataType::Fp32, &["INPUT__0"], &["OUTPUT__0"]);
+        let fixture = self.0.add(folder, DataType::Fp32, &["INPUT__0"], &["OUTPUT__0"]);
         Some((fixture, "model.pt2".to_owned()))
     }
 }
 
 #[test]
 fn conforms() {
-    testing::run(&Packages::default());
+    testing::run(&Packages(Fixtures::new("backend: 'pytorch' platform: 'torch_aoti'")));
 }
 
 #[test]

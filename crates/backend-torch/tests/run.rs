@@ -9,7 +9,7 @@ use galatea_types::{
     DataType::{Bytes, Fp32, Fp64},
     Shape, Tensor,
 };
-use support::{Folder, archive::Script, ask, floats, infer, instance, load};
+use support::{archive::Script, ask, floats, infer, instance, load, model_folder};
 
 fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {
     let mut block = AlignedBlock::with_capacity(values.len() * 4);
@@ -285,7 +285,7 @@ fn counting() -> Script {
 
 #[test]
 fn state_belongs_to_an_instance_and_answers_keep_what_they_said() {
-    let folder = Folder::new(&counting());
+    let folder = model_folder(&counting());
     let model = load(&folder, &ports(&["x"], &["y"])).expect("loads");
     let mut one = model.new_instance(&instance_spec("m", 0)).expect("instance");
     let mut other = model.new_instance(&instance_spec("m", 1)).expect("instance");
@@ -305,7 +305,7 @@ fn state_belongs_to_an_instance_and_answers_keep_what_they_said() {
 #[test]
 fn state_is_shared_where_that_is_asked_for() {
     let sharing = r#"parameters { key: "ENABLE_WEIGHT_SHARING" value { string_value: "true" } }"#;
-    let folder = Folder::new(&counting());
+    let folder = model_folder(&counting());
     let model = load(&folder, &format!("{} {sharing}", ports(&["x"], &["y"]))).expect("loads");
     let totals: Vec<Vec<u8>> = std::thread::scope(|scope| {
         let work = |index| {

@@ -15,11 +15,28 @@ pub struct PendingRequest {
     pub responder: Responder,
     /// The state of the request's sequence, where the scheduler keeps one for the model; else there is none.
     pub states: SequenceStates,
+    /// How many responses it has had in executions before.
+    pub responses: u64,
+    /// It stands for no request: it fills a row of a batch in which each sequence has its own. Its answer goes nowhere, and
+    /// nothing is counted of it.
+    pub is_filler: bool,
 }
 
 impl PendingRequest {
-    /// Without any state.
+    /// One that was not executed before, without any state.
     pub fn new(request: PreparedRequest, context: RequestContext, responder: Responder) -> Self {
-        Self { request, context, responder, states: SequenceStates::default() }
+        Self {
+            request,
+            context,
+            responder,
+            states: SequenceStates::default(),
+            responses: 0,
+            is_filler: false,
+        }
     }
 }
+
+/// What a request fails with that a model gives back to be executed again although its configuration is not for that.
+/// Triton's words.
+pub const NOT_ITERATIVE: &str = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not \
+                                 configured to handle such a flag.";

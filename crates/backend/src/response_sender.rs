@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Instant};
 
+use galatea_telemetry::ResponseRecord;
 use galatea_types::{
-    Error, InferResponse, Parameters, RequestContext, Responder, Result, Tensor, Timeline,
+    Error, InferResponse, Parameters, PreparedRequest, RequestContext, Responder, Result, Tensor,
+    Timeline,
 };
 
-use crate::SequenceStates;
+use crate::PendingRequest;
 
 /// Notified of each request that was taken out of a batch: when its first response is about to leave, if it gets any, once
 /// when its last one is, and once when that has left.
@@ -14,6 +16,11 @@ pub trait RequestObserver: Send + Sync {
     /// The first response is about to leave. It may be the last one too.
     fn responds_first(&self, context: &RequestContext) {
         let _ = context;
+    }
+
+    /// The backend reports what one of its responses took, the one of this number from 0.
+    fn reported(&self, number: usize, record: &ResponseRecord) {
+        let _ = (number, record);
     }
 
     /// The last response is about to leave.
@@ -30,8 +37,6 @@ pub struct RequestEnd<'a> {
     pub request_id: &'a str,
     /// Of the request; its timeline has no end yet.
     pub context: &'a mut RequestContext,
-    /// As the request leaves them.
-    pub states: &'a mut SequenceStates,
     /// Its items.
     pub batch_size: u32,
     /// How many responses with a body it got, the last one included.
@@ -49,10 +54,11 @@ pub struct ResponseSender {
     pub(crate) request_id: String,
     pub(crate) batch_size: u32,
     pub(crate) context: RequestContext,
-    pub(crate) states: SequenceStates,
     pub(crate) responder: Option<Responder>,
     pub(crate) observer: Option<Arc<dyn RequestObserver>>,
     pub(crate) responses: u64,
+    /// Responses that were reported.
+    pub(crate) reported: usize,
     pub(crate) failure: Option<Error>,
 }
 
@@ -90,17 +96,21 @@ impl ResponseSender {
         self.context.timeline.output_start = Some(Instant::now());
     }
 
-    /// A state of the sequence that the request belongs to.
-    pub fn state(&self, name: &str) -> Option<&Tensor> {
-        self.states.get(name)
+    /// Reports what the next response took, or one that is left out, for the statistics of single responses. Before it is
+    /// sent: a client that has it finds it counted. Few backends do: those that do in Triton.
+    pub fn report(&mut self, record: &ResponseRecord) {
+        if let Some(observer) = &self.observer {
+            observer.reported(self.reported, record);
+        }
+        self.reported = self.reported.saturating_add(1);
     }
 
-    /// Replaces a state of the sequence that the request belongs to.
-    ///
-    /// # Errors
-    /// As those of [`Batch::set_state`](crate::Batch::set_state).
-    pub fn set_state(&mut self, tensor: Tensor) -> Result<()> {
-        self.states.set(tensor)
+    /// The request as it was before it was taken, with the same caller: it has no last response yet.
+    pub(crate) fn into_pending(mut self, request: PreparedRequest) -> Option<PendingRequest> {
+        let responder = self.responder.take()?;
+        let context = std::mem::take(&mut self.context);
+        let pending = PendingRequest::new(request, context, responder);
+        Some(PendingRequest { responses: self.responses, ..pending })
     }
 
     /// Whether the client has gone or has asked to stop.
@@ -138,7 +148,6 @@ impl ResponseSender {
             observer.ended(RequestEnd {
                 request_id: &self.request_id,
                 context: &mut self.context,
-                states: &mut self.states,
                 batch_size: self.batch_size,
                 responses: self.responses,
                 failure: self.failure.as_ref(),

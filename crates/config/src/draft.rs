@@ -159,6 +159,19 @@ impl ConfigDraft {
 }
 
 impl TensorDraft {
+    /// Of the dimensions that a model declares, the batch among them where it `has_batching`.
+    ///
+    /// A configuration cannot express "no dimension": it states `[1]`, and with a batch dimension before it a reshape that
+    /// removes the `[1]` again.
+    pub fn of_model(name: &str, data_type: DataType, dims: &[i64], has_batching: bool) -> Self {
+        let dims = dims.get(usize::from(has_batching)..).unwrap_or_default();
+        let (dims, reshape) = match dims {
+            [] => (vec![1], has_batching.then(Vec::new)),
+            dims => (dims.to_vec(), None),
+        };
+        Self { name: name.to_owned(), data_type, dims, reshape }
+    }
+
     fn data_type(&self) -> i32 {
         let data_type = inference::DataType::from_str_name(self.data_type.config_name());
         data_type.unwrap_or(inference::DataType::TypeInvalid) as i32

@@ -35,8 +35,8 @@ pub use backend_advice::{TENSORRT_ENGINE, backend_advice};
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
 pub use check::{
     BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
-    KindProblem, LimitError, MetricsError, NameError, ResponseCacheError, SequenceError,
-    StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
+    KindProblem, LimitError, MetricsError, NameError, PaddingError, ResponseCacheError,
+    SequenceError, StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
 };
 pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plain};
 pub use draft::{ConfigDraft, TensorDraft};
@@ -47,9 +47,10 @@ pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
     CudaOptimization, DynamicBatching, EnsembleStep, Ensembling, FalseTrue, Format, InitialData,
     InitialState, InstanceGroup, InstanceKind, MissingGpus, ModelConfig, ModelPriority,
-    Optimization, QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent, Scheduling,
-    SequenceBatching, SequenceControl, SequenceState, SequenceStrategy, TensorSpec, TimeoutAction,
-    VersionPolicy, Warmup, WarmupData, WarmupInput, names_of,
+    Optimization, PaddedInput, PaddedOutput, Padding, PaddingMask, QueuePolicy, RateLimiter,
+    RateLimiterResource, RepositoryAgent, Scheduling, SequenceBatching, SequenceControl,
+    SequenceState, SequenceStrategy, TensorSpec, TimeoutAction, VersionPolicy, Warmup, WarmupData,
+    WarmupInput, names_of,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use reference::reference;

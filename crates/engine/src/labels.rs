@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
 use galatea_backend::relative_inside;
-use galatea_config::{Diagnostic, ModelConfig, Place, Scheduling};
-use galatea_types::Error;
+use galatea_config::{ModelConfig, Scheduling};
 
-use crate::repository::{read_text_file, text_file_advice};
+use crate::{model_file::ModelFileError, repository::read_text_file};
 
 /// The labels of each output that has them, by class. An ensemble shares those of its steps.
 pub(crate) type Labels = BTreeMap<String, Arc<LabelFile>>;
@@ -39,46 +38,15 @@ impl LabelFile {
     }
 }
 
-/// A label file that cannot be read. Triton's words, with the name of the model for its folder: clients read this.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to open text file for read {model}/{path}: {}", reason(source))]
-pub(crate) struct LabelError {
-    model: String,
-    /// As the configuration has it.
-    path: String,
-    source: io::Error,
-}
-
-/// Without the number that follows the system's words.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let words = text.split(" (os error ").next().map(str::to_owned);
-    words.unwrap_or(text)
-}
-
-impl From<LabelError> for Error {
-    fn from(error: LabelError) -> Self {
-        let advice = match error.source.kind() {
-            io::ErrorKind::NotFound => {
-                Some("put the file there, or take label_filename out of the configuration")
-            }
-            _ => text_file_advice(&error.source),
-        };
-        let place = Place::file(format!("{}/{}", error.model, error.path));
-        let mut found = Diagnostic::error(error.to_string()).at(place);
-        found.advice = advice.map(str::to_owned);
-        Self::internal(format!("{error}{}", found.appendix())).with_source(found)
-    }
-}
-
 /// Reads the label files that the configuration names: one label per line.
-pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, LabelError> {
+pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, ModelFileError> {
     let mut labels = Labels::new();
     for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
-        let text = read_file(file, model_dir).map_err(|source| LabelError {
+        let text = read_file(file, model_dir).map_err(|source| ModelFileError {
             model: config.name().to_string(),
             path: file.clone(),
+            missing: "put the file there, or take label_filename out of the configuration",
             source,
         })?;
         labels.insert(output.name.to_string(), Arc::new(LabelFile::new(text)));

@@ -1,9 +1,10 @@
 //! How the engine behaves: its creator decides, nothing is read from the process.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_config::MissingGpus;
 use galatea_response_cache::ResponseCache;
+use galatea_scheduler::{ExecutionRules, Hold};
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
 use galatea_types::MemoryBudget;
 
@@ -47,6 +48,8 @@ pub struct EngineOptions {
     pub load_thread_count: usize,
     /// How often a load of a version that failed is tried again.
     pub load_retry_count: usize,
+    /// Where other servers keep their backends: `<name>/batchstrategy.so` is a strategy for all models of one.
+    pub backend_directory: Option<PathBuf>,
     /// `--backend-config`.
     pub backend_config: BackendSettings,
     /// How long an exit waits for requests in flight.
@@ -55,11 +58,13 @@ pub struct EngineOptions {
     pub metrics: MetricsOptions,
     /// The machine's GPUs: by default none.
     pub gpus: GpuOptions,
-    /// No model executes anything until this many requests are queued for it; 0 turns that off. Triton's test
-    /// suite needs it, to form batches deterministically.
-    pub hold_until_queued: usize,
+    /// No model executes anything until so many requests are queued for it. Triton's test suite needs it, to form batches
+    /// deterministically.
+    pub hold: Hold,
     /// Instances of a model are started one after the other, and not all at the same time.
     pub starts_instances_one_by_one: bool,
+    /// What limits the executions of models, and where their threads run: by default nothing does.
+    pub execution: ExecutionRules,
     /// Where the responses of models with `response_cache` are kept; `None`: their requests are all executed.
     pub response_cache: Option<Arc<dyn ResponseCache>>,
     /// What bounds the memory of requests and responses: by default nothing.
@@ -93,12 +98,14 @@ impl Default for EngineOptions {
             allows_override_paths: false,
             load_thread_count: 4,
             load_retry_count: 0,
+            backend_directory: None,
             backend_config: BackendSettings::default(),
             exit_timeout: Duration::from_secs(30),
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
-            hold_until_queued: 0,
+            hold: Hold::default(),
             starts_instances_one_by_one: false,
+            execution: ExecutionRules::default(),
             response_cache: None,
             memory: MemoryBudget::unlimited(),
         }

@@ -164,6 +164,11 @@ impl ServedModel {
         self.spec.instances.as_ref().map(|queue| queue.load(now))
     }
 
+    /// How long batches wait, where the model leaves that to the server.
+    pub(crate) fn learned_batch_delay(&self) -> Option<Duration> {
+        self.spec.instances.as_ref().and_then(|queue| queue.learned_batch_delay())
+    }
+
     pub(crate) fn sample_load(&self, now: Instant) {
         if let Some(queue) = &self.spec.instances {
             queue.sample_load(now);

@@ -419,10 +419,10 @@ fn statistics_count_what_was_answered() {
 
 #[test]
 fn what_the_server_does_not_do_is_refused_before_the_backend_is_asked() {
-    let sequences = format!("{CONFIG} sequence_batching {{ }}");
+    let refused = format!("{CONFIG} instance_group {{ kind: KIND_CPU profile: 'x' }}");
     let slow_at_most = format!("{CONFIG} optimization {{ eager_batching: true }}");
     let f = explicit(|root| {
-        add_model(root, "m", &[1], &sequences);
+        add_model(root, "m", &[1], &refused);
         add_model(root, "n", &[1], &slow_at_most);
     });
     let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("refused");

@@ -42,9 +42,34 @@ fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
     let batch_input = "batch_input { kind: BATCH_ELEMENT_COUNT target_name: \"B\" data_type: TYPE_INT8 source_input: \"IN\" }";
     let reason = "batch input data type must be TYPE_INT32 or TYPE_FP32 for m";
     assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
-    let levels = "dynamic_batching { priority_levels: 1000000000000 default_priority_level: 1 }";
-    let reason = "dynamic_batching.priority_levels of model 'm' is 1000000000000, the limit is 1024: use fewer levels";
-    assert_refused_at_load(&format!("{CONFIG} {levels}"), reason);
+}
+
+/// Where Triton looks for one, and only for models that it would be used for.
+#[test]
+fn a_custom_batching_strategy_is_refused_by_name() {
+    let dynamic = format!("{CONFIG} dynamic_batching {{}}");
+    for file in ["1/batchstrategy.so", "batchstrategy.so"] {
+        let f = explicit(|root| {
+            add_model(root, "m", &[1], &dynamic);
+            add_model(root, "direct", &[1], CONFIG);
+            for model in ["m", "direct"] {
+                fs::write(root.join(model).join(file), "").expect("written");
+            }
+        });
+        let text = refusal(&f, "m");
+        let reason = format!(
+            "custom batching strategy '{file}' of model 'm' is not supported by this version of the server"
+        );
+        assert!(text.contains(&reason), "{text}");
+        f.engine.load_model("direct", LoadOverrides::default()).expect("it joins nothing");
+    }
+    let parameter =
+        "parameters { key: 'TRITON_BATCH_STRATEGY_PATH' value { string_value: '/tmp/x.so' } }";
+    let f = explicit(|root| add_model(root, "m", &[1], &format!("{CONFIG} {parameter}")));
+    let text = refusal(&f, "m");
+    let reason = "parameter 'TRITON_BATCH_STRATEGY_PATH' of model 'm' is not supported by this version of the server: it \
+                  runs no custom batching strategies (m/config.pbtxt:";
+    assert!(text.contains(reason), "{text}");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Statistics into their messages.
 
+use std::collections::BTreeMap;
+
 use galatea_engine::ModelStatisticsEntry;
 use galatea_proto::inference::{
-    InferBatchStatistics, InferStatistics, ModelStatistics, StatisticDuration,
+    InferBatchStatistics, InferResponseStatistics, InferStatistics, ModelStatistics,
+    StatisticDuration,
 };
-use galatea_telemetry::{BatchStatistics, DurationCount, StatisticsSnapshot};
+use galatea_telemetry::{BatchStatistics, DurationCount, ResponseStatistics, StatisticsSnapshot};
 
 pub(crate) fn model_statistics(entry: ModelStatisticsEntry) -> ModelStatistics {
     let ModelStatisticsEntry { name, version, statistics } = entry;
@@ -20,8 +23,27 @@ pub(crate) fn model_statistics(entry: ModelStatisticsEntry) -> ModelStatistics {
             .iter()
             .map(|(&size, s)| batch_statistics(size, s))
             .collect(),
+        response_stats: response_statistics(&statistics.responses),
         ..ModelStatistics::default()
     }
+}
+
+/// By the place of the response among those to one request.
+fn response_statistics(
+    responses: &[ResponseStatistics],
+) -> BTreeMap<String, InferResponseStatistics> {
+    let of_place = |(place, s): (usize, &ResponseStatistics)| {
+        let statistics = InferResponseStatistics {
+            compute_infer: duration(s.compute_infer),
+            compute_output: duration(s.compute_output),
+            success: duration(s.success),
+            fail: duration(s.fail),
+            empty_response: duration(s.empty_response),
+            cancel: duration(s.cancel),
+        };
+        (place.to_string(), statistics)
+    };
+    responses.iter().enumerate().map(of_place).collect()
 }
 
 /// Every field is there, also those that count nothing: clients read them without asking.

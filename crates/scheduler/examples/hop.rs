@@ -17,7 +17,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, prepared},
 };
-use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
 
@@ -83,8 +83,11 @@ fn start(
         model: Arc::new(Empty),
         instances: (0..instances).map(|i| instance_spec("empty", i)).collect(),
         statistics,
-        hold_until_queued: 0,
+        initial_states: Vec::new(),
+        hold: Hold::default(),
         starts_one_by_one: false,
+        warm_up: Vec::new(),
+        execution: ExecutionRules::default(),
     })
     .expect("it starts")
 }

@@ -37,6 +37,11 @@ impl CompletionQueue {
         Responder::calling(OrderedSink { queue: self, arrival })
     }
 
+    /// No later response waits for those to this request: it is answered otherwise.
+    pub fn pass_over(self: Arc<Self>, arrival: u64) {
+        self.admit(arrival, Responder::calling(NobodyWaits)).close();
+    }
+
     fn respond(&self, arrival: u64, response: Response) {
         let mut held = self.lock();
         if let Some(request) = held.requests.get_mut(&arrival) {
@@ -101,6 +106,13 @@ impl Held {
             request.responder = Some(responder);
         }
     }
+}
+
+/// In the place of a request that is answered otherwise.
+struct NobodyWaits;
+
+impl ResponseSink for NobodyWaits {
+    fn respond(&mut self, _: Response) {}
 }
 
 /// Takes the responses to one request.

@@ -13,8 +13,6 @@
 //!   a stream is open.
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
 //! - Statistics are written, and failed requests logged, in `accounting` only.
-//!
-//! Not here yet: thread priority by `optimization.priority`, sequences, rate limiter.
 
 #![warn(missing_docs)]
 
@@ -22,6 +20,7 @@ mod accounting;
 mod cached;
 mod completion;
 mod ensemble;
+mod execution_rules;
 mod in_flight;
 mod instance;
 mod load;
@@ -29,12 +28,18 @@ mod parking;
 mod queue;
 mod queue_scheduler;
 mod queued_request;
+mod rate_limiter;
 mod request_failure;
 mod request_queue;
 mod scheduler;
+mod sequence;
 mod sync;
 
 pub use cached::{CachedScheduler, CachedSpec};
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
+pub use execution_rules::ExecutionRules;
+pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
+pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;
+pub use sequence::Hold;

@@ -2,9 +2,13 @@
 
 use std::time::Instant;
 
-use galatea_backend::PendingRequest;
+use galatea_backend::{PendingRequest, SequenceStates};
+use galatea_types::CorrelationId;
 
-use crate::queue::{JoinRules, Placement, Queued};
+use crate::{
+    queue::{Extent, JoinRules, Placement, Queued},
+    sequence::OfSequence,
+};
 
 /// A queued request with its place in the order of arrival.
 pub(crate) struct QueuedRequest {
@@ -46,7 +50,38 @@ impl Queued for QueuedRequest {
         self.arrival = arrival;
     }
 
+    fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
+        rules.joins(&first.pending.request, &self.pending.request, extent)
+    }
+
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool {
         rules.can_join(&self.pending.request, &other.pending.request)
+    }
+}
+
+impl OfSequence for QueuedRequest {
+    type States = SequenceStates;
+
+    fn correlation_id(&self) -> &CorrelationId {
+        &self.pending.request.correlation_id
+    }
+
+    fn is_start(&self) -> bool {
+        self.pending.request.sequence_start
+    }
+
+    fn is_end(&self) -> bool {
+        self.pending.request.sequence_end
+    }
+
+    fn begin_own_sequence(&mut self, number: u64) {
+        let request = &mut self.pending.request;
+        request.set_correlation_id(CorrelationId::Number(number));
+        request.set_sequence_flags(true, false);
+    }
+
+    fn continue_sequence(&mut self) {
+        self.pending.request.set_sequence_flags(false, false);
+        self.pending.context.timeline.queued = Some(Instant::now());
     }
 }

@@ -14,6 +14,7 @@ pub mod lines;
 pub mod logger;
 pub mod metrics;
 mod records;
+mod responses;
 mod statistics;
 
 pub use custom::{
@@ -25,6 +26,7 @@ pub use distributions::{
 };
 pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
+pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
 pub use statistics::{
     Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
     StatisticsSnapshot,

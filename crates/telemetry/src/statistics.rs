@@ -14,6 +14,7 @@ use galatea_types::LockExt;
 use crate::{
     distributions::{DistributionSettings, Distributions, DistributionsSnapshot, RecentDurations},
     records::{BatchRecord, CacheHitRecord, PHASES, RequestRecord},
+    responses::{MAX_COUNTED_RESPONSES, ResponseRecord, ResponseStatistics},
 };
 
 /// How often something happened and how long it took in all.
@@ -139,6 +140,9 @@ pub struct StatisticsSnapshot {
     pub failures: [u64; 4],
     /// Executions by batch size.
     pub batches: BTreeMap<u64, BatchStatistics>,
+    /// Responses by their place among those to one request, as far as the backend reports them; the first
+    /// [`MAX_COUNTED_RESPONSES`] only.
+    pub responses: Vec<ResponseStatistics>,
     /// Requests in the queue at this moment.
     pub pending: i64,
     /// Requests that were not executed, in the order of [`RefusalReason::ALL`].
@@ -260,6 +264,20 @@ impl ModelStatistics {
         c.fail.add(1, total);
         if let Some(count) = c.failures.get_mut(reason as usize) {
             *count += 1;
+        }
+    }
+
+    /// Counts one response to a request, the one of this number from 0. Few backends report them.
+    pub fn record_response(&self, number: usize, record: &ResponseRecord) {
+        if number >= MAX_COUNTED_RESPONSES {
+            return;
+        }
+        let responses = &mut self.recorded.lock_unpoisoned().counters.responses;
+        if responses.len() <= number {
+            responses.resize_with(number + 1, ResponseStatistics::default);
+        }
+        if let Some(counted) = responses.get_mut(number) {
+            counted.add(record);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::{InferRequest, Tensor};
+use crate::{CorrelationId, InferRequest, Tensor};
 
 /// A request that was checked against its model's configuration, with what follows from the check.
 ///
@@ -36,6 +36,35 @@ impl PreparedRequest {
     /// What the client asked for, no longer known to fit.
     pub fn into_request(self) -> InferRequest {
         self.request
+    }
+
+    /// Adds inputs that are not the client's: what a scheduler tells the model of a sequence.
+    pub fn add_inputs(&mut self, inputs: impl IntoIterator<Item = Tensor>) {
+        self.request.inputs.extend(inputs);
+    }
+
+    /// Removes the inputs behind the first `count`: those that were added.
+    pub fn truncate_inputs(&mut self, count: usize) {
+        self.request.inputs.truncate(count);
+    }
+
+    /// Makes it another step of its sequence, which begins or ends with it or does not.
+    pub fn set_sequence_flags(&mut self, is_start: bool, is_end: bool) {
+        self.request.sequence_start = is_start;
+        self.request.sequence_end = is_end;
+    }
+
+    /// Makes it part of this sequence.
+    pub fn set_correlation_id(&mut self, id: CorrelationId) {
+        self.request.correlation_id = id;
+    }
+
+    /// Puts a tensor in the place of the input of its name, if there is one: for those that add inputs, and know its type.
+    pub fn replace_input(&mut self, tensor: &Tensor) {
+        let of_name = self.request.inputs.iter_mut().find(|input| input.name == tensor.name);
+        if let Some(input) = of_name {
+            *input = tensor.clone();
+        }
     }
 
     /// Takes the inputs out: for code that keeps the rest of a request after its inputs were moved elsewhere.

@@ -51,6 +51,16 @@ impl CorrelationId {
     }
 }
 
+impl std::fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 /// An output the client asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestedOutput {

@@ -1,7 +1,5 @@
 //! One execution: the requests sent to the worker, and its reply.
 
-use galatea_types::Error;
-
 use crate::{
     connection::{Connection, Services},
     outputs,
@@ -35,7 +33,14 @@ pub(crate) enum Executed {
     /// All of it failed.
     Failed { message: String, traceback: String },
     /// Responses by key. Those of requests with a response sender come as events, errors too where `execute` raised.
-    Responses { by_key: Vec<(u64, ResponseContent)>, has_raised: bool },
+    Responses { by_key: Vec<(u64, Reply)>, has_raised: bool },
+}
+
+/// What became of a request.
+pub(crate) enum Reply {
+    Response(ResponseContent),
+    /// It is to be executed again.
+    ExecutedAgain,
 }
 
 impl Executed {
@@ -68,10 +73,10 @@ fn response<'a, S: Services>(
     connection: &Connection<S>,
     message: &Message<'a>,
     reader: &mut Reader<'a>,
-) -> Result<(u64, ResponseContent), Malformed> {
+) -> Result<(u64, Reply), Malformed> {
     let head = ResponseHead::read(reader)?;
     if head.body == Body::Rescheduled {
-        return Ok((head.key, Err(Error::unsupported("requests cannot be rescheduled"))));
+        return Ok((head.key, Reply::ExecutedAgain));
     }
     let request = connection.requests.get(head.key);
     let request = request.ok_or(Malformed("it answers no request"))?;
@@ -82,5 +87,5 @@ fn response<'a, S: Services>(
         message,
         Some(&request.outputs),
     )?;
-    Ok((head.key, content))
+    Ok((head.key, Reply::Response(content)))
 }

@@ -6,17 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, ModelInstance, Pipeline, TakenRequest, WaitingBatches};
+use galatea_backend::{
+    Batch, ModelInstance, NOT_ITERATIVE, Pipeline, TakenRequest, WaitingBatches,
+};
 use galatea_config::{ModelConfig, Scheduling};
-use galatea_types::{Error, Result};
+use galatea_types::{Error, PreparedRequest, Result};
 
 use crate::{
     batch_encoder::BatchEncoder,
     connection::{Connection, Services},
     exception::with_traceback,
-    execution::{Executed, Execution},
+    execution::{Executed, Execution, Reply},
     pace::Pace,
-    requests::{ActiveRequests, ResponseContent},
+    requests::ActiveRequests,
     sent::{Sent, SentExecutions},
     transport::ReceiveError,
     worker::{Wait, Worker},
@@ -28,6 +30,10 @@ pub struct WorkerInstance<S: Services> {
     is_decoupled: bool,
     /// Requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
+    /// Requests may come back to be executed again.
+    is_iterative: bool,
+    /// Those of the execution under way that were taken out, where they may come back.
+    taken: Vec<Taken>,
     worker: Worker<S>,
     encoder: BatchEncoder,
     /// What was sent and has no reply yet.
@@ -35,6 +41,13 @@ pub struct WorkerInstance<S: Services> {
     pace: Pace,
     /// Executions that the worker still has although their callers are answered, in the order of its replies.
     abandoned: VecDeque<Execution>,
+}
+
+/// A request that was taken out of its batch.
+struct Taken {
+    index: usize,
+    key: u64,
+    request: PreparedRequest,
 }
 
 /// Bytes of tensors that wait in a worker, if it is more than one request: what takes long to be copied gains nothing from
@@ -64,6 +77,8 @@ impl<S: Services> WorkerInstance<S> {
             name: name.to_owned(),
             is_decoupled: config.is_decoupled(),
             may_answer_later,
+            is_iterative: is_iterative(config),
+            taken: Vec::new(),
             worker,
             encoder: BatchEncoder::new(config, version),
             sent,
@@ -169,7 +184,7 @@ impl<S: Services> WorkerInstance<S> {
         }
     }
 
-    fn respond(&self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
+    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
         match executed {
             Executed::Failed { message, traceback } => {
                 self.fail(batch, sent, &self.failure(&message), &traceback);
@@ -183,26 +198,27 @@ impl<S: Services> WorkerInstance<S> {
         }
     }
 
-    fn deliver(
-        &self,
-        batch: &mut Batch,
-        sent: &[(usize, u64)],
-        responses: Vec<(u64, ResponseContent)>,
-    ) {
-        let mut responses: HashMap<u64, ResponseContent> = responses.into_iter().collect();
+    fn deliver(&mut self, batch: &mut Batch, sent: &[(usize, u64)], replies: Vec<(u64, Reply)>) {
+        let mut replies: HashMap<u64, Reply> = replies.into_iter().collect();
         let mut left = Vec::new();
         for &(index, key) in sent {
-            match responses.remove(&key) {
-                Some(content) if self.is_decoupled => {
+            match replies.remove(&key) {
+                Some(Reply::ExecutedAgain) if self.is_decoupled => self.put_back(batch, key),
+                Some(Reply::ExecutedAgain) => {
+                    self.requests().remove(key);
+                    batch.execute_again(index);
+                }
+                Some(Reply::Response(content)) if self.is_decoupled => {
                     content.err().into_iter().for_each(|e| self.requests().fail(key, &e));
                 }
-                Some(content) => {
+                Some(Reply::Response(content)) => {
                     self.requests().remove(key);
                     batch.respond_with(index, content);
                 }
                 None => left.push((index, key)),
             }
         }
+        self.taken.clear();
         // Their responses come through a response sender, or came already.
         if self.may_answer_later {
             return self.take_out(batch, &left);
@@ -212,11 +228,25 @@ impl<S: Services> WorkerInstance<S> {
         }
     }
 
-    fn take_out(&self, batch: &mut Batch, sent: &[(usize, u64)]) {
+    fn take_out(&mut self, batch: &mut Batch, sent: &[(usize, u64)]) {
         for &(index, key) in sent {
-            if let Some(TakenRequest { responder, .. }) = batch.take(index) {
-                self.requests().attach(key, responder);
+            let Some(TakenRequest { request, responder }) = batch.take(index) else { continue };
+            if self.is_iterative {
+                self.taken.push(Taken { index, key, request });
             }
+            self.requests().attach(key, responder);
+        }
+    }
+
+    /// A request that was taken out goes back to its place, with its response sender: it is executed again.
+    fn put_back(&mut self, batch: &mut Batch, key: u64) {
+        let Some(position) = self.taken.iter().position(|taken| taken.key == key) else {
+            // It was not kept, because the model is not configured for that.
+            return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
+        };
+        let Taken { index, request, .. } = self.taken.swap_remove(position);
+        if let Some(responder) = self.requests().take_back(key) {
+            batch.put_back(index, TakenRequest { request, responder });
         }
     }
 
@@ -239,6 +269,10 @@ impl<S: Services> WorkerInstance<S> {
             self.name
         ))
     }
+}
+
+fn is_iterative(config: &ModelConfig) -> bool {
+    matches!(config.scheduling(), Scheduling::Sequence(batching) if batching.is_iterative)
 }
 
 impl<S: Services> ModelInstance for WorkerInstance<S> {

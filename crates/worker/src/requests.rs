@@ -29,6 +29,8 @@ enum State {
     /// No sender yet: responses that come as events are kept, each with whether it is final.
     Buffering(Vec<(Option<ResponseContent>, bool)>),
     Streaming(Box<ResponseSender>),
+    /// All that was sent for it has gone through the sender, which may be taken back.
+    GivenBack(Box<ResponseSender>),
     Closed,
 }
 
@@ -59,11 +61,17 @@ impl ActiveRequest {
         match &mut *state {
             State::Buffering(early) => early.push((content, is_final)),
             State::Closed => {}
-            State::Streaming(sender) if !is_final => {
+            State::Streaming(_) if content.is_none() && !is_final => {
+                if let State::Streaming(sender) = std::mem::replace(&mut *state, State::Closed) {
+                    *state = State::GivenBack(sender);
+                }
+            }
+            State::Streaming(sender) | State::GivenBack(sender) if !is_final => {
                 content.into_iter().for_each(|content| sender.send(content));
             }
-            State::Streaming(_) => {
-                if let State::Streaming(sender) = std::mem::replace(&mut *state, State::Closed) {
+            State::Streaming(_) | State::GivenBack(_) => {
+                let sender = std::mem::replace(&mut *state, State::Closed);
+                if let State::Streaming(sender) | State::GivenBack(sender) = sender {
                     sender.finish(content);
                 }
             }
@@ -82,6 +90,19 @@ impl ActiveRequest {
         Some(first.unwrap_or_else(|| Err(unanswered())))
     }
 
+    /// The sender of a request that the worker has given back. `Err`: it has not yet; `None`: it is over.
+    fn take_back(&self) -> Result<Option<ResponseSender>, ()> {
+        let mut state = self.state.lock_unpoisoned();
+        match std::mem::replace(&mut *state, State::Closed) {
+            State::GivenBack(sender) => Ok(Some(*sender)),
+            State::Closed => Ok(None),
+            other => {
+                *state = other;
+                Err(())
+            }
+        }
+    }
+
     fn is_cancelled(&self) -> bool {
         let state = self.state.lock_unpoisoned();
         self.cancellation.is_cancelled()
@@ -89,7 +110,7 @@ impl ActiveRequest {
     }
 
     fn is_streaming(&self) -> bool {
-        matches!(&*self.state.lock_unpoisoned(), State::Streaming(_))
+        matches!(&*self.state.lock_unpoisoned(), State::Streaming(_) | State::GivenBack(_))
     }
 
     fn is_buffering(&self) -> bool {
@@ -151,15 +172,31 @@ impl ActiveRequests {
         }
     }
 
-    /// A response that came as an event. One for a request that is answered already is dropped.
+    /// Waits until the worker has given a request back that it had through a response sender: what it sent before has left
+    /// then. `None` when the request is over.
+    pub(crate) fn take_back(&self, key: u64) -> Option<ResponseSender> {
+        let request = self.get(key)?;
+        let mut by_key = self.by_key.lock_unpoisoned();
+        loop {
+            if let Ok(sender) = request.take_back() {
+                by_key.remove(&key);
+                return sender;
+            }
+            by_key = self.changed.wait_unpoisoned(by_key);
+        }
+    }
+
+    /// A response that came as an event, or, neither a response nor the end, that the worker gives the request back. One for a request that is answered already is dropped.
     pub(crate) fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
         let Some(request) = self.get(key) else { return };
         self.note_progress();
+        let is_given_back = content.is_none() && !is_final;
         request.respond(content, is_final);
         match is_final {
             // Its batch takes the response.
             true if request.is_buffering() => self.notify(),
             true => self.remove(key),
+            false if is_given_back => self.notify(),
             false => {}
         }
     }

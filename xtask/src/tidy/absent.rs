@@ -39,8 +39,11 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     files.flat_map(file_faults).collect()
 }
 
+/// What other crates' tests are helped with (`src/testing`, a feature) is not part of the program either.
 fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
-    file.path.contains("/tests/") || workspace.is_test_module(file)
+    file.path.contains("/tests/")
+        || file.path.contains("/src/testing/")
+        || workspace.is_test_module(file)
 }
 
 fn file_faults(file: &SourceFile) -> Vec<String> {
@@ -60,6 +63,7 @@ mod tests {
             ("crates/config/src/a.rs", text),
             ("crates/config/src/tests/a.rs", text),
             ("crates/config/tests/a.rs", text),
+            ("crates/config/src/testing/a.rs", text),
             ("crates/scheduler/src/a.rs", "use tokio::runtime; // use std::net;"),
             ("crates/runtimes/src/a.rs", text),
         ]));

@@ -1,26 +1,22 @@
-//! What the tests share: the library, model folders on disk, and loading as the server does it.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+//! What the tests share: the library, and loading as the server does it.
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod onnx;
 
 use std::{
     collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use galatea_backend::{
-    Backend, CompletionContext, LoadContext, Model, ModelInstance, ServerAccess,
-    testing::{Host, instance_spec, prepared, run_batch},
+pub use galatea_backend::testing::{
+    ModelFolder as Folder, ask, floats, folder_context as context, infer, ints,
 };
+use galatea_backend::{Backend, Model, ModelInstance, testing::Loader};
 use galatea_backend_onnx::OnnxBackend;
-use galatea_config::{ModelConfig, NormalizeContext, RawModelConfig, parse_text, resolve_backend};
+use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_runtimes::{Environment, FindOptions, Runtime, find};
-use galatea_types::{
-    InferRequest, InferResponse, PreparedRequest, RequestedOutput, Result, Tensor,
-};
-use tempfile::TempDir;
+use galatea_types::Result;
 
 pub fn library() -> PathBuf {
     let environment: Environment = std::env::vars_os().collect();
@@ -37,40 +33,17 @@ pub fn backend() -> Arc<dyn Backend> {
         .clone()
 }
 
-/// The folder of a model called `m`, with version 1.
-pub struct Folder(TempDir);
-
-impl Folder {
-    pub fn new(model: &[u8]) -> Self {
-        Self::with_file("model.onnx", model)
-    }
-
-    pub fn with_file(name: &str, content: &[u8]) -> Self {
-        Self(tempfile::tempdir().unwrap()).and_file(name, content)
-    }
-
-    /// Another file of version 1.
-    pub fn and_file(self, name: &str, content: &[u8]) -> Self {
-        let path = self.version_dir().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-        self
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    pub fn version_dir(&self) -> PathBuf {
-        self.path().join("1")
-    }
+fn loader() -> Loader {
+    Loader { backend: backend(), file: "model.onnx" }
 }
 
-/// From `config.pbtxt` (without the name) to the completed, checked configuration, as on a machine with GPUs 0
-/// and 1.
+/// With the usual file of a model.
+pub fn model_folder(model: &[u8]) -> Folder {
+    Folder::with_file("model.onnx", model)
+}
+
 pub fn configure(folder: &Folder, text: &str) -> Result<ModelConfig> {
-    let raw = complete(folder, text, &BTreeMap::new())?;
-    Host { version_files: &["model.onnx"], gpus: &[0, 1] }.check(raw)
+    loader().configure(folder, text)
 }
 
 pub fn complete(
@@ -78,63 +51,19 @@ pub fn complete(
     text: &str,
     backend_config: &BTreeMap<String, String>,
 ) -> Result<RawModelConfig> {
-    let files = vec!["model.onnx".to_owned()];
-    let names =
-        NormalizeContext { directory_name: "m", version_files: &files, available_gpus: &[] };
-    let raw = resolve_backend(parse_text(text).expect("valid text"), &names)?;
-    let version_dir = folder.version_dir();
-    let context = CompletionContext {
-        model_name: "model",
-        model_dir: folder.path(),
-        version: 1,
-        version_dir: &version_dir,
-        backend_config,
-        paths: &galatea_backend::PathRules::anywhere(),
-    };
-    Ok(backend().complete_config(raw.into(), &context)?.into_raw())
-}
-
-pub fn context(folder: &Folder, config: ModelConfig) -> LoadContext {
-    LoadContext {
-        config: Arc::new(config),
-        version: 1,
-        model_dir: folder.path().to_path_buf(),
-        version_dir: folder.version_dir(),
-        backend_config: BTreeMap::new(),
-        paths: galatea_backend::PathRules::anywhere(),
-        server: ServerAccess::default(),
-    }
+    loader().complete(folder, text, backend_config)
 }
 
 pub fn load(folder: &Folder, text: &str) -> Result<Box<dyn Model>> {
-    backend().load(context(folder, configure(folder, text)?))
+    loader().load(folder, text)
 }
 
 pub fn instance(folder: &Folder, text: &str) -> Box<dyn ModelInstance> {
-    load(folder, text).expect("loads").new_instance(&instance_spec("m", 0)).expect("instance")
+    loader().instance(folder, text)
 }
 
 /// The message of the error that loading gives.
 #[track_caller]
 pub fn load_error(folder: &Folder, text: &str) -> String {
-    load(folder, text).err().expect("an error").message().to_owned()
-}
-
-/// A request of `batch_size` items for the named outputs; none named: all.
-pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> PreparedRequest {
-    let outputs = outputs.iter().map(|name| RequestedOutput::plain(*name)).collect();
-    prepared(InferRequest { inputs, outputs, ..InferRequest::new("m") }, batch_size)
-}
-
-/// The answer to one request.
-pub fn infer(instance: &mut dyn ModelInstance, request: PreparedRequest) -> Result<InferResponse> {
-    run_batch(instance, vec![request]).pop().expect("one answer")
-}
-
-pub fn floats(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
-}
-
-pub fn ints(values: &[i64]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    loader().load_error(folder, text)
 }

@@ -227,3 +227,31 @@ pub fn add_sub(data_type: DataType) -> Vec<u8> {
         .node("Sub", &["A", "B"], &["DIFFERENCE"])
         .bytes()
 }
+
+/// A model of ragged batches: `X_OUT`, `SIZE_OUT` and `BATCH_OUT` are `X`, `SIZE` and `BATCH`, once for each number in
+/// `SIZE`.
+pub fn ragged() -> Vec<u8> {
+    use DataType::{Fp32, Int64};
+
+    let (zero, one) = (0.0_f32.to_le_bytes(), 1.0_f32.to_le_bytes());
+    let (first, second) = (0_i64.to_le_bytes(), 1_i64.to_le_bytes());
+    let graph = Builder::default()
+        .constant("zero", Fp32, &[1], &zero)
+        .constant("one", Fp32, &[1], &one)
+        .constant("first", Int64, &[1], &first)
+        .constant("second", Int64, &[1], &second)
+        .input("X", Fp32, &[-1])
+        .input("SIZE", Fp32, &[-1])
+        .input("BATCH", Fp32, &[-1])
+        .node("Mul", &["SIZE", "zero"], &["zeros"])
+        .node("Add", &["zeros", "one"], &["ones"])
+        .node("Unsqueeze", &["ones", "second"], &["column"]);
+    let graph = ["X", "SIZE", "BATCH"].into_iter().fold(graph, |graph, name| {
+        let (row, output) = (format!("{name}_row"), format!("{name}_OUT"));
+        graph
+            .node("Unsqueeze", &[name, "first"], &[&row])
+            .node("MatMul", &["column", &row], &[&output])
+            .output(&output, Fp32, &[-1, -1])
+    });
+    graph.bytes()
+}

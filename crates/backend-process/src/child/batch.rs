@@ -51,7 +51,7 @@ impl Execution {
         for (key, (_, outcome)) in keys.into_iter().zip(batch.into_outcomes()) {
             let result = match outcome {
                 Outcome::Answered(result) => result,
-                Outcome::Unanswered => Err(unanswered(model)),
+                Outcome::Unanswered | Outcome::ExecutedAgain => Err(unanswered(model)),
             };
             put(&mut reply, key, result, memory);
         }

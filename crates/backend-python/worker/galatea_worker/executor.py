@@ -180,7 +180,7 @@ def _account(sender, response):
 def _rescheduled(request):
     """A request that goes back to its scheduler; the sender of this execution must not end it."""
     if request._sender is not None:
-        request._sender._close()
+        request._sender._give_back()
     return request._key, None, None
 
 

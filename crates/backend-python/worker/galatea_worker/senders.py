@@ -117,6 +117,12 @@ class InferenceResponseSender:
             closed, self._closed = self._closed, True
         return closed
 
+    def _give_back(self):
+        """Nothing more is sent for the request, which goes back to its scheduler behind all that was."""
+        if not self._close() and self._senders.decoupled:
+            connection = self._senders.connection
+            connection.send(connection.events, wire.RESPONSE, wire.EMPTY, 0, self._key)
+
     def _fail(self, failure):
         """Ends the request with an error, unless it has ended; whether the client gets the error."""
         if self._close():

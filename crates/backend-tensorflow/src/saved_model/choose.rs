@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use galatea_backend::declared::listed;
 use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error};
 
 use super::{MetaGraph, SavedModel};
 use crate::{
     settings::{DEFAULT_SIGNATURE, DEFAULT_TAG, GRAPH_TAG, SIGNATURE_DEF},
-    signature::{Signature, listed},
+    signature::Signature,
 };
 
 /// Of the model's own making, and none to be called.

@@ -174,7 +174,7 @@ fn refused(
 }
 
 fn refuse_texts(config: &ModelConfig) -> Result<()> {
-    let mut specs = config.inputs().iter().chain(config.outputs());
+    let mut specs = config.execution_inputs().iter().chain(config.model_outputs());
     match specs.find(|spec| spec.data_type == DataType::Bytes) {
         None => Ok(()),
         Some(spec) => {
@@ -239,17 +239,18 @@ fn positions(
         count: container.output_count(),
         names: &spec.outputs,
     };
-    let positions =
-        (inputs.positions(config, config.inputs())?, outputs.positions(config, config.outputs())?);
+    let positions = (
+        inputs.positions(config, config.execution_inputs())?,
+        outputs.positions(config, config.model_outputs())?,
+    );
     naming::check_complete(config, &inputs)?;
     Ok(positions)
 }
 
 /// Compares the declared inputs of the configuration with those that the code expects.
 fn check_declarations(config: &ModelConfig, positions: &[usize], checks: &Checks) -> Result<()> {
-    for (spec, &position) in config.inputs().iter().zip(positions) {
-        let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
-        let shape = if config.has_batching() { dims.with_leading(-1) } else { dims.clone() };
+    for (spec, &position) in config.execution_inputs().iter().zip(positions) {
+        let shape = config.shape_in_model(spec);
         let Some(scalar_type) = scalar_type_of(spec.data_type) else { continue };
         checks.check(position, scalar_type, &shape).map_err(|text| {
             Error::invalid_arg(format!(

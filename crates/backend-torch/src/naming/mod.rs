@@ -23,13 +23,13 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self, NamingError> {
-        if config.inputs().is_empty() {
+        if config.execution_inputs().is_empty() {
             return Err(NamingError::NoInputs);
         }
         if let [only] = arguments
             && only.takes == Takes::Dictionary
         {
-            let positions = (0..config.inputs().len()).collect();
+            let positions = (0..config.execution_inputs().len()).collect();
             return Ok(Self { form: Form::Dictionary, positions });
         }
         check_arguments(config, arguments)?;
@@ -44,7 +44,7 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<(), N
     if dictionaries > 1 {
         return Err(NamingError::SeveralDictionaries);
     }
-    let configured = config.inputs().len();
+    let configured = config.execution_inputs().len();
     let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
     // What a model does not have to be given is its own business.
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
@@ -61,11 +61,13 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<(), N
 
 fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>, NamingError> {
     let named = |spec: &TensorSpec| arguments.iter().position(|a| a.name == *spec.name);
-    let positions: Option<Vec<usize>> = config.inputs().iter().map(named).collect();
-    let positions = match positions.or_else(|| indices(config.inputs())) {
+    let positions: Option<Vec<usize>> = config.execution_inputs().iter().map(named).collect();
+    let positions = match positions.or_else(|| indices(config.execution_inputs())) {
         Some(positions) => positions,
         None => {
-            if let Some(spec) = config.inputs().iter().find(|s| s.name.contains(SEPARATOR)) {
+            if let Some(spec) =
+                config.execution_inputs().iter().find(|s| s.name.contains(SEPARATOR))
+            {
                 log::warn!(
                     "input '{}' or previous input(s) are neither an input argument to the model '{}' nor \
                      do they follow the <name>__<index> naming convention. Falling back to enforcing \
@@ -74,7 +76,7 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>,
                     config.name()
                 );
             }
-            (0..config.inputs().len()).collect()
+            (0..config.execution_inputs().len()).collect()
         }
     };
     check_positions(config, &positions)?;
@@ -84,7 +86,7 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>,
 /// Each argument once, none left out between them.
 fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<(), NamingError> {
     let mut taken = BTreeMap::new();
-    for (spec, &position) in config.inputs().iter().zip(positions) {
+    for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         if position >= positions.len() {
             return Err(NamingError::PositionOutOfRange {
                 model: config.name().to_string(),
@@ -111,7 +113,7 @@ fn check_kinds(
     arguments: &[Argument],
     positions: &[usize],
 ) -> Result<(), NamingError> {
-    for (spec, &position) in config.inputs().iter().zip(positions) {
+    for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
         let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
         if argument.takes != wanted {
@@ -130,13 +132,13 @@ fn check_kinds(
 /// Position of each output of the configuration among what `forward` returns. In a dictionary, outputs are
 /// found by their names instead.
 pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>, NamingError> {
-    if config.outputs().is_empty() {
+    if config.model_outputs().is_empty() {
         return Err(NamingError::NoOutputs);
     }
-    if let Some(positions) = indices(config.outputs()) {
+    if let Some(positions) = indices(config.model_outputs()) {
         return Ok(positions);
     }
-    if let Some(spec) = config.outputs().iter().find(|spec| spec.name.contains(SEPARATOR)) {
+    if let Some(spec) = config.model_outputs().iter().find(|spec| spec.name.contains(SEPARATOR)) {
         log::warn!(
             "output '{}' or previous output(s) of the model '{}' do not follow the <name>__<index> naming \
              convention. Falling back to enforcing strict ordering from model configuration.",
@@ -144,7 +146,7 @@ pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>, Namin
             config.name()
         );
     }
-    Ok((0..config.outputs().len()).collect())
+    Ok((0..config.model_outputs().len()).collect())
 }
 
 const SEPARATOR: &str = "__";

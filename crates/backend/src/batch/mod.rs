@@ -15,6 +15,8 @@ pub enum Outcome {
     Unanswered,
     /// Its one response.
     Answered(Result<InferResponse>),
+    /// It is to be executed again, as the next step of its sequence.
+    ExecutedAgain,
 }
 
 /// A request that left its batch: it is answered on its own, from any thread, also after `execute` has
@@ -36,6 +38,7 @@ pub struct Batch {
     /// `None` where a request was taken.
     entries: Vec<Option<Entry>>,
     taken: Taken,
+    items_again: u64,
     observer: Option<Arc<dyn RequestObserver>>,
     number: usize,
     is_rejected: bool,
@@ -69,6 +72,7 @@ impl Batch {
             model_version,
             entries: requests.into_iter().map(entry).collect(),
             taken: Taken::default(),
+            items_again: 0,
             observer: None,
             number: 0,
             is_rejected: false,
@@ -122,20 +126,28 @@ impl Batch {
         Some(&self.entry(index)?.pending)
     }
 
-    /// A state of the sequence that the request at `index` belongs to.
-    pub fn state(&self, index: usize, name: &str) -> Option<&Tensor> {
-        self.entry(index)?.pending.states.get(name)
-    }
-
-    /// Replaces a state of the sequence that the request at `index` belongs to.
+    /// Replaces a state of the sequence that the request at `index` belongs to, as an output of that name does.
     ///
     /// # Errors
     /// `InvalidArg` when the scheduler keeps no state of this name for the request, or it was taken.
     pub fn set_state(&mut self, index: usize, tensor: Tensor) -> Result<()> {
         match self.entries.get_mut(index) {
+            Some(Some(entry)) if entry.pending.states.is_empty() => {
+                Err(Error::invalid_arg(format!(
+                    "unable to add state '{}'. State configuration is missing for model '{}'.",
+                    tensor.name, self.model_name
+                )))
+            }
             Some(Some(entry)) => entry.pending.states.set(tensor),
             _ => SequenceStates::default().set(tensor),
         }
+    }
+
+    /// Takes the states of the sequence that the request at `index` belongs to, as the execution left them. Of a request
+    /// that was taken they are what they were.
+    pub fn take_states(&mut self, index: usize) -> SequenceStates {
+        let entry = self.entries.get_mut(index).and_then(Option::as_mut);
+        entry.map(|entry| std::mem::take(&mut entry.pending.states)).unwrap_or_default()
     }
 
     /// Memory to write the output `name` of the request at `index` into, `byte_size` bytes long: the region that the
@@ -178,16 +190,58 @@ impl Batch {
         self.respond_with(index, result.map(|outputs| (outputs, Vec::new())));
     }
 
-    /// [`Batch::respond`] with response parameters.
+    /// [`Batch::respond`] with response parameters. Outputs that are states of a sequence are kept for its next execution, and
+    /// clients get those that are outputs for them as well.
     pub fn respond_with(&mut self, index: usize, result: Result<(Vec<Tensor>, Parameters)>) {
         let Some(Some(Entry { pending, outcome })) = self.entries.get_mut(index) else { return };
+        let PendingRequest { request, states, .. } = pending;
+        let result = result.and_then(|(outputs, parameters)| match states.is_empty() {
+            true => Ok((outputs, parameters)),
+            false => Ok((states.take_from(outputs, request)?, parameters)),
+        });
         *outcome = Outcome::Answered(result.map(|(outputs, parameters)| InferResponse {
             model_name: self.model_name.clone(),
             model_version: self.model_version,
-            id: pending.request.id.clone(),
+            id: request.id.clone(),
             parameters,
             outputs,
         }));
+    }
+
+    /// The request at `index` is to be executed again with the next batch: its sequence goes on. It has no answer yet, or
+    /// those that it was sent since it was taken.
+    pub fn execute_again(&mut self, index: usize) {
+        if let Some(Some(entry)) = self.entries.get_mut(index) {
+            entry.outcome = Outcome::ExecutedAgain;
+        }
+    }
+
+    /// [`Batch::execute_again`] of a request that was taken, with its responder: it is back in its place.
+    pub fn put_back(&mut self, index: usize, taken: TakenRequest) {
+        let Some(entry @ None) = self.entries.get_mut(index) else { return };
+        let items = u64::from(taken.request.batch_size().max(1));
+        let Some(pending) = taken.responder.into_pending(taken.request) else { return };
+        self.taken.requests -= 1;
+        self.taken.items -= items;
+        *entry = Some(Entry { pending, outcome: Outcome::ExecutedAgain });
+    }
+
+    /// Items of the requests that [`Batch::take_executed_again`] has taken out.
+    pub fn items_executed_again(&self) -> u64 {
+        self.items_again
+    }
+
+    /// Takes out the requests that are to be executed again, each with its index.
+    pub fn take_executed_again(&mut self) -> Vec<(usize, PendingRequest)> {
+        let is_due = |entry: &Option<Entry>| {
+            entry.as_ref().is_some_and(|entry| matches!(entry.outcome, Outcome::ExecutedAgain))
+        };
+        let due = self.entries.iter_mut().enumerate().filter(|(_, entry)| is_due(entry));
+        let again: Vec<_> =
+            due.filter_map(|(index, entry)| Some((index, entry.take()?.pending))).collect();
+        let items = again.iter().map(|(_, p)| u64::from(p.request.batch_size().max(1)));
+        self.items_again += items.sum::<u64>();
+        again
     }
 
     /// Gives every request without an answer this error.
@@ -214,9 +268,12 @@ impl Batch {
     /// [`ModelInstance::execute`](crate::ModelInstance::execute) for who may. `None` when it was taken before.
     pub fn take(&mut self, index: usize) -> Option<TakenRequest> {
         let entry = self.entries.get_mut(index)?.take()?;
-        let PendingRequest { request, mut context, responder, states } = entry.pending;
-        self.taken.requests += 1;
-        self.taken.items += u64::from(request.batch_size().max(1));
+        let PendingRequest { request, mut context, responder, responses, is_filler, .. } =
+            entry.pending;
+        if !is_filler {
+            self.taken.requests += 1;
+            self.taken.items += u64::from(request.batch_size().max(1));
+        }
         // When its outputs begin is its own affair from now on.
         let execution = Timeline { output_start: None, ..self.execution };
         context.timeline.complete_from(&execution);
@@ -226,10 +283,11 @@ impl Batch {
             request_id: request.id.clone(),
             batch_size: request.batch_size(),
             context,
-            states,
             responder: Some(responder),
-            observer: self.observer.clone(),
-            responses: 0,
+            // Nobody counts what fills up a batch.
+            observer: self.observer.clone().filter(|_| !is_filler),
+            responses,
+            reported: 0,
             failure: None,
         };
         Some(TakenRequest { request, responder })

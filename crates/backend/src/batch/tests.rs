@@ -18,7 +18,7 @@ use galatea_types::{
 
 use super::*;
 use crate::{
-    RequestEnd,
+    RequestEnd, SequenceState,
     testing::{pending, prepared, request},
 };
 
@@ -120,35 +120,72 @@ fn requests_that_stay_get_the_times_of_the_execution() {
     }
 }
 
-#[test]
-fn states_are_handed_in_read_replaced_and_taken_out() {
-    let state = |value: u8| Tensor::new("s", DataType::Uint8, [1], vec![value]);
-    let (first, second) =
-        (pending(request("m", 1, Vec::new())), pending(request("m", 1, Vec::new())));
-    let with_state = PendingRequest { states: SequenceStates::new(vec![state(1)]), ..first.0 };
-    let mut batch = Batch::new("m".into(), 1, vec![with_state, second.0]);
-    assert_eq!(batch.state(0, "s"), Some(&state(1)));
-    batch.set_state(0, state(2)).expect("it is kept");
-    let other = Tensor::new("t", DataType::Uint8, [1], vec![0]);
-    for (index, tensor) in [(0, other), (1, state(3)), (5, state(3))] {
-        let error = batch.set_state(index, tensor).expect_err("not kept");
-        assert_eq!(error.code(), Code::InvalidArg);
-    }
-    assert_eq!(batch.state(1, "s"), None);
-    let states: Vec<_> = batch.into_outcomes().map(|(p, _)| p.states.into_tensors()).collect();
-    assert_eq!(states, [vec![state(2)], vec![]]);
+fn state(name: &str, value: u8) -> Tensor {
+    Tensor::new(name, DataType::Uint8, [1], vec![value])
+}
+
+/// Two states that begin with 1; the model gives `s` and `t`, and clients get `t` as well.
+fn states() -> SequenceStates {
+    let of = |output: &str, is_returned| SequenceState {
+        output: output.into(),
+        is_returned,
+        value: state(&format!("{output}_in"), 1),
+    };
+    SequenceStates::new(vec![of("s", false), of("t", true)])
 }
 
 #[test]
-fn the_state_of_a_taken_request_goes_with_it() {
-    let state = |value: u8| Tensor::new("s", DataType::Uint8, [1], vec![value]);
-    let (taken, _answer) = pending(request("m", 1, Vec::new()));
-    let taken = PendingRequest { states: SequenceStates::new(vec![state(1)]), ..taken };
-    let mut batch = Batch::new("m".into(), 1, vec![taken]);
-    let mut responder = batch.take(0).expect("it is there").responder;
-    assert!(batch.set_state(0, state(2)).is_err() && batch.state(0, "s").is_none());
-    responder.set_state(state(3)).expect("it is kept");
-    assert_eq!(responder.state("s"), Some(&state(3)));
+fn outputs_that_are_states_are_kept_for_the_next_execution() {
+    let (first, mut answer) = pending(request("m", 1, Vec::new()));
+    let (second, _) = pending(request("m", 1, Vec::new()));
+    let first = PendingRequest { states: states(), ..first };
+    let mut batch = Batch::new("m".into(), 1, vec![first, second]);
+    for (index, output) in [(0, "u"), (1, "s"), (5, "s")] {
+        let error = batch.set_state(index, state(output, 2)).expect_err("not kept");
+        assert_eq!(error.code(), Code::InvalidArg);
+    }
+    batch.respond(0, Ok(vec![state("y", 5), state("s", 2), state("t", 3)]));
+    let kept = batch.take_states(0);
+    assert!(kept.inputs().eq(&[state("s_in", 2), state("t_in", 3)]));
+    assert!(batch.take_states(1).is_empty());
+    for (pending, outcome) in batch.into_outcomes() {
+        let Outcome::Answered(result) = outcome else { continue };
+        pending.responder.finish(result);
+    }
+    let outputs = answer.try_recv().expect("answered").expect("succeeds").outputs;
+    assert_eq!(outputs, [state("y", 5), state("t", 3)]);
+}
+
+#[test]
+fn a_failed_step_leaves_the_states_as_they_were() {
+    let (first, _answer) = pending(request("m", 1, Vec::new()));
+    let first = PendingRequest { states: states(), ..first };
+    let mut batch = Batch::new("m".into(), 1, vec![first]);
+    let other = Tensor::new("t", DataType::Int8, [1], vec![3]);
+    batch.respond(0, Ok(vec![state("s", 2), other]));
+    assert!(batch.outcomes().all(|(_, outcome)| matches!(outcome, Outcome::Answered(Err(_)))));
+    assert_eq!(batch.take_states(0), states());
+}
+
+#[test]
+fn requests_are_executed_again_with_their_caller() {
+    let (responder, mut answer) = crate::testing::stream();
+    let (first, _) = pending(request("m", 1, Vec::new()));
+    let first = PendingRequest { responder, ..first };
+    let (second, _) = pending(request("m", 1, Vec::new()));
+    let mut batch = Batch::new("m".into(), 1, vec![first, second]);
+    let mut taken = batch.take(0).expect("it is there");
+    taken.responder.send(Ok((vec![state("y", 1)], Vec::new())));
+    batch.put_back(0, taken);
+    batch.execute_again(1);
+    assert_eq!(batch.taken(), Taken::default());
+    let again = batch.take_executed_again();
+    assert_eq!(again.iter().map(|(i, p)| (*i, p.responses)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+    assert_eq!(batch.into_outcomes().count(), 0);
+    assert!(answer.try_recv().is_ok_and(|response| !response.is_final));
+    // Nothing has told the caller that it was over.
+    assert!(answer.try_recv().is_err());
+    drop(again);
 }
 
 #[test]

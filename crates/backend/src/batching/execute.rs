@@ -1,11 +1,14 @@
 //! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
 
-use galatea_config::ModelConfig;
-use galatea_types::{Buffer, Error, Result, Shape};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{Error, Result};
 
 use super::{
-    join::{Joined, join, tensors_of},
-    split::{SplitOutput, respond},
+    generated::generate,
+    join::{Joined, join, missing, tensors_of},
+    model_output::ModelOutput,
+    padding::PaddedGroup,
+    split::{Division, SplitOutput, respond},
 };
 use crate::Batch;
 
@@ -17,7 +20,7 @@ pub trait GroupRunner {
     /// The outputs as the model's library gives them.
     type Outputs;
 
-    /// Of the model. Its inputs and outputs are numbered from 0 in what follows.
+    /// Of the model. Its `execution_inputs` and `model_outputs` are numbered from 0 in what follows.
     fn config(&self) -> &ModelConfig;
 
     /// Whether the model declares this input without dimensions, where clients send `[1]`.
@@ -26,7 +29,7 @@ pub trait GroupRunner {
         false
     }
 
-    /// Makes the inputs ready. One per input of the configuration; `None` for an optional one that no request
+    /// Makes the inputs ready: one for each of `execution_inputs`, `None` for an optional one that no request
     /// brought. When this fails for several requests, each is run alone.
     fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs>;
 
@@ -44,15 +47,6 @@ pub trait GroupRunner {
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
 }
 
-/// An output as the model gave it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelOutput {
-    /// Batch dimension included.
-    pub shape: Shape,
-    /// The elements, in the form of [`Tensor::data`](galatea_types::Tensor::data).
-    pub data: Buffer,
-}
-
 /// Runs every request of the batch and answers it: all together where the model batches, else one by one.
 pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
     let all: Vec<usize> = (0..batch.len()).filter(|&i| batch.request(i).is_some()).collect();
@@ -64,9 +58,9 @@ pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
 
 fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     match gather(runner, batch, group) {
-        Ok(inputs) => {
+        Ok((inputs, padded)) => {
             batch.mark_input_done();
-            match run(runner, batch, group, inputs) {
+            match run(runner, batch, group, inputs, padded.as_ref()) {
                 Ok(()) => {}
                 Err(error) if group.len() > 1 && runner.is_of_one_request(&error) => {
                     execute_each(runner, batch, group);
@@ -84,17 +78,51 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
-fn gather<R: GroupRunner>(runner: &R, batch: &Batch, group: &[usize]) -> Result<R::Inputs> {
+/// The inputs, and what they are padded to.
+type Gathered<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
+
+fn gather<'r, R: GroupRunner>(
+    runner: &'r R,
+    batch: &Batch,
+    group: &[usize],
+) -> Result<Gathered<'r, R>> {
     let config = runner.config();
-    let mut joined = Vec::with_capacity(config.inputs().len());
-    for (number, spec) in config.inputs().iter().enumerate() {
+    let padded = PaddedGroup::of(config, batch, group)?;
+    let mut joined = Vec::with_capacity(config.execution_inputs().len());
+    for (number, spec) in config.model_inputs().iter().enumerate() {
+        let is_scalar = runner.is_scalar(number);
+        let own = padded.as_ref().and_then(|padded| padded.join(spec, is_scalar, batch, group));
+        if let Some(own) = own {
+            joined.push(Some(own?));
+            continue;
+        }
         let tensors = tensors_of(batch, group, spec)?;
         joined.push(match tensors.is_empty() {
             true => None,
-            false => Some(join(spec, runner.is_scalar(number), config.has_batching(), &tensors)?),
+            false => Some(join(spec, is_scalar, config.has_batching(), &tensors)?),
         });
     }
-    runner.prepare(joined)
+    for target in config.execution_inputs().iter().skip(config.model_inputs().len()) {
+        joined.push(Some(gather_generated(config, batch, group, target)?));
+    }
+    Ok((runner.prepare(joined)?, padded))
+}
+
+/// An input that no request brings.
+fn gather_generated(
+    config: &ModelConfig,
+    batch: &Batch,
+    group: &[usize],
+    target: &TensorSpec,
+) -> Result<Joined<'static>> {
+    let none = || Error::internal(format!("nothing fills input '{}'", target.name));
+    let batch_input = config.batch_input_for(&target.name).ok_or_else(none)?;
+    let source = config.input(&batch_input.source).ok_or_else(none)?;
+    let sources = tensors_of(batch, group, source)?;
+    match sources.is_empty() {
+        true => Err(missing(source)),
+        false => generate(batch_input, target, &sources),
+    }
 }
 
 fn run<R: GroupRunner>(
@@ -102,23 +130,22 @@ fn run<R: GroupRunner>(
     batch: &mut Batch,
     group: &[usize],
     inputs: R::Inputs,
+    padded: Option<&PaddedGroup<'_>>,
 ) -> Result<()> {
     let config = runner.config();
     let wanted: Vec<usize> = config
-        .outputs()
+        .model_outputs()
         .iter()
         .enumerate()
-        .filter(|(_, spec)| is_wanted(batch, group, &spec.name))
+        .filter(|(_, spec)| config.is_state(&spec.name) || is_wanted(batch, group, &spec.name))
         .map(|(number, _)| number)
         .collect();
     let outputs = runner.run(inputs, &wanted);
     batch.mark_output_started();
     let outputs = runner.outputs(outputs?, &wanted)?;
-    let sizes = sizes(batch, group);
-    let specs = wanted.iter().filter_map(|&number| config.outputs().get(number));
-    let split = specs.zip(outputs).map(|(spec, ModelOutput { shape, data })| {
-        SplitOutput::new(config, spec, &shape, data, &sizes)
-    });
+    let division = Division { config, sizes: sizes(batch, group), batch, group, padded };
+    let specs = wanted.iter().filter_map(|&number| config.model_outputs().get(number));
+    let split = specs.zip(outputs).map(|(spec, out)| division.split(spec, out));
     let split: Vec<SplitOutput> = split.collect::<Result<_>>()?;
     respond(batch, group, &split);
     Ok(())
@@ -234,6 +261,32 @@ mod tests {
         let requests = vec![ask(&[1, 2], &[1, 2]), ask(&[3, 4], &[1, 2])];
         assert_eq!(answers(&echo, requests), [Ok(vec![1, 2]), Ok(vec![3, 4])]);
         assert_eq!(*echo.runs.lock().expect("no panic"), [2]);
+    }
+
+    #[test]
+    fn a_ragged_batch_is_one_run_and_scattered_by_the_shapes_of_its_input() {
+        let text = |output: &str| {
+            format!(
+                "name: 'm' backend: 'b' max_batch_size: 4
+                 input {{ name: 'x' data_type: TYPE_UINT8 dims: -1 allow_ragged_batch: true }}
+                 output {{ name: 'y' data_type: TYPE_UINT8 {output} }}
+                 batch_output {{ target_name: 'y' source_input: 'x' }}"
+            )
+        };
+        let echo = |output| Echo { config: model_config(&text(output)), runs: Mutex::default() };
+        let requests =
+            || vec![ask(&[1], &[1, 1]), ask(&[2, 3, 4, 5], &[2, 2]), ask(&[6, 7], &[1, 2])];
+        let whole = echo("dims: -1");
+        let expected = [Ok(vec![1]), Ok(vec![2, 3, 4, 5]), Ok(vec![6, 7])];
+        assert_eq!(answers(&whole, requests()), expected);
+        assert_eq!(*whole.runs.lock().expect("no panic"), [7]);
+        // Of a fixed dimension each item has as much: what is left over is nobody's.
+        let fixed = echo("dims: 1");
+        let expected = [Ok(vec![1]), Ok(vec![2, 3]), Ok(vec![4])];
+        assert_eq!(answers(&fixed, requests()), expected);
+        let too_much = answers(&echo("dims: 3"), requests());
+        let text = "output 'y' of model 'm' has shape [7], which cannot be divided by the shapes of input 'x'";
+        assert_eq!(too_much[0], Err(text.to_owned()));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(super) fn join<'t>(
 
 /// The one walk over the elements of a request: they were counted when it was checked, and are again here, so that
 /// a wrong number can never reach a library.
-fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
+pub(super) fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
     let mut texts = Vec::new();
     for tensor in tensors {
         let start = texts.len();
@@ -92,7 +92,7 @@ fn aligned(spec: &TensorSpec, tensor: &Tensor) -> Result<(Bytes, bool)> {
 }
 
 /// The elements of a fixed size, as many as the shape says.
-fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
+pub(super) fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
     let data = tensor.host()?;
     match tensor.shape.byte_size(spec.data_type) == Some(data.len()) {
         true => Ok(data),
@@ -124,6 +124,9 @@ fn joined_shape(
     has_batching: bool,
     tensors: &[&Tensor],
 ) -> Result<Shape> {
+    if spec.allows_ragged_batch {
+        return ragged_shape(spec, tensors);
+    }
     let Some((first, others)) = tensors.split_first() else { return Err(missing(spec)) };
     if !has_batching {
         return Ok(to_model(spec, is_scalar, &first.shape));
@@ -142,6 +145,17 @@ fn joined_shape(
         }
     }
     Ok(to_model(spec, is_scalar, dims).with_leading(total))
+}
+
+/// The elements of all requests one behind the other, in one dimension.
+fn ragged_shape(spec: &TensorSpec, tensors: &[&Tensor]) -> Result<Shape> {
+    let mut total = Some(0_i64);
+    for tensor in tensors {
+        let count = tensor.shape.element_count().and_then(|count| i64::try_from(count).ok());
+        total = total.zip(count).and_then(|(total, count)| total.checked_add(count));
+    }
+    let too_large = || Error::invalid_arg(format!("input '{}' is too large", spec.name));
+    Ok(Shape::from([total.ok_or_else(too_large)?]))
 }
 
 #[cfg(test)]
@@ -178,6 +192,21 @@ mod tests {
         let odd = Tensor::new("x", DataType::Uint8, [1, 3], vec![0; 3]);
         let error = join(&spec, false, true, &[&a, &odd]).expect_err("differs");
         assert!(error.message().contains("different shapes in one batch: [1,2] and [1,3]"));
+    }
+
+    #[test]
+    fn ragged_tensors_of_any_shape_are_joined_in_one_dimension() {
+        let tensor = |shape: &[i64], bytes: &[u8]| {
+            Tensor::new("x", DataType::Uint8, Shape::from(shape), bytes.to_vec())
+        };
+        let (a, b) = (tensor(&[1, 2], &[1, 2]), tensor(&[2, 1, 2], &[3, 4, 5, 6]));
+        let mut spec = spec(DataType::Uint8, &[-1]);
+        spec.allows_ragged_batch = true;
+        spec.reshape = Some(Shape::from([-1, 1]));
+        let joined = join(&spec, false, true, &[&a, &b]).expect("joins");
+        assert_eq!(joined.shape, Shape::from([6]));
+        assert_eq!(joined.content, Content::Elements(vec![1, 2, 3, 4, 5, 6].into()));
+        assert_eq!(join(&spec, false, false, &[&b]).expect("joins").shape, Shape::from([4]));
     }
 
     #[test]

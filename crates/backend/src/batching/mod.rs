@@ -3,10 +3,15 @@
 //!
 //! A backend describes how a group of requests runs as a [`GroupRunner`]; [`execute`] does the rest.
 
+mod cut;
 mod execute;
+mod generated;
 mod join;
+mod model_output;
+mod padding;
 pub mod reshape;
 mod split;
 
-pub use execute::{GroupRunner, ModelOutput, execute};
+pub use execute::{GroupRunner, execute};
 pub use join::{Content, Joined, missing};
+pub use model_output::ModelOutput;

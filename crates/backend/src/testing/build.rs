@@ -115,7 +115,7 @@ pub fn run_stream(
         match outcome {
             Outcome::Answered(result) => pending.responder.finish(result),
             // Dropped, the responder answers with an error.
-            Outcome::Unanswered => {}
+            Outcome::Unanswered | Outcome::ExecutedAgain => {}
         }
     }
     stream
@@ -154,7 +154,9 @@ pub fn run_batch(
     assert_eq!(batch.taken().requests, 0, "the instance answers later");
     let answer = |outcome| match outcome {
         Outcome::Answered(result) => result,
-        Outcome::Unanswered => Err(Error::internal("the instance gave no answer")),
+        Outcome::Unanswered | Outcome::ExecutedAgain => {
+            Err(Error::internal("the instance gave no answer"))
+        }
     };
     batch.into_outcomes().map(|(_, outcome)| answer(outcome)).collect()
 }

@@ -14,6 +14,7 @@
 mod build;
 mod clauses;
 mod compare;
+mod model_folder;
 mod outcome;
 mod run;
 mod sample;
@@ -25,6 +26,7 @@ pub use build::{
     run_batch, run_stream, stream,
 };
 pub use galatea_config::testing::{Host, changed, model_config, tensor_spec, tensors};
+pub use model_folder::{Fixtures, Loader, ModelFolder, ask, floats, folder_context, infer, ints};
 pub use run::run;
 pub use sample::{Sample, encode, sample};
 pub use subject::{Clause, Fixture, Subject};

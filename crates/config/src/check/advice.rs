@@ -34,11 +34,14 @@ fn advice(problem: &ConfigError, raw: &RawModelConfig) -> Option<String> {
         ConfigError::Tensor { error, .. } => return tensor(error, raw),
         ConfigError::Ensemble(error) => return of_ensemble(error, raw),
         ConfigError::BatchIo { error, .. } => return batch_io(error, raw),
+        ConfigError::Padding { error, .. } => return Some(error.advice()),
         ConfigError::NoVersionPolicy { .. } => {
             "write `version_policy { latest { num_versions: 1 } }`"
         }
         // They say it themselves.
-        ConfigError::Limit(_) | ConfigError::ResponseCache(_) => return None,
+        ConfigError::Limit(_) | ConfigError::BatchDelay(_) | ConfigError::ResponseCache(_) => {
+            return None;
+        }
         ConfigError::Metrics(_) => {
             "write `metric_control { metric_identifier { family: \"nv_inference_first_response_histogram_ms\" } \
              histogram_options { buckets: [ 10, 100, 1000 ] } }`"
@@ -143,7 +146,9 @@ fn batch_io(error: &BatchIoError, raw: &RawModelConfig) -> Option<String> {
         BatchIoError::UnknownTarget(name) => {
             nearest("output", name, raw.output.iter().map(|o| o.name.as_str()))?
         }
-        BatchIoError::RepeatedTarget(_) => "remove one of them".to_owned(),
+        BatchIoError::RepeatedTarget(_) | BatchIoError::RepeatedInput(_) => {
+            "remove one of them".to_owned()
+        }
     })
 }
 

@@ -37,6 +37,9 @@ pub enum BatchIoError {
     /// The model has no such input.
     #[error("unknown source input name '{0}'")]
     UnknownSource(String),
+    /// An input of the model is filled by one rule only, and by no request then.
+    #[error("target input name '{0}' can only be specified once, and is no input of requests")]
+    RepeatedInput(String),
     /// The model has no such output.
     #[error("unknown target output name '{0}'")]
     UnknownTarget(String),
@@ -49,8 +52,11 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchO
     let inputs = raw.input.iter().map(|i| i.name.as_str()).collect();
     let outputs = raw.output.iter().map(|o| o.name.as_str()).collect();
     let of = |list, index| FieldPath::from(list).index(index);
+    let mut taken: HashSet<&str> = raw.input.iter().map(|i| i.name.as_str()).collect();
     let batch_inputs = raw.batch_input.iter().enumerate().map(|(index, input)| {
-        check_input(input, &inputs).map_err(|error| error.inside(of("batch_input", index)))
+        let checked = check_input(input, &inputs)
+            .and_then(|checked| check_input_targets(input, &mut taken).map(|()| checked));
+        checked.map_err(|error| error.inside(of("batch_input", index)))
     });
     let batch_inputs = batch_inputs.collect::<Result<_>>()?;
     let batch_outputs = raw.batch_output.iter().enumerate().map(|(index, output)| {
@@ -131,6 +137,18 @@ fn check_source(source: &str, inputs: &HashSet<&str>) -> Result<()> {
         true => Ok(()),
         false => Err(BatchIoError::UnknownSource(source.to_owned())
             .at(FieldPath::from("source_input").index(0))),
+    }
+}
+
+fn check_input_targets<'r>(
+    input: &'r inference::BatchInput,
+    taken: &mut HashSet<&'r str>,
+) -> Result<()> {
+    let repeated = input.target_name.iter().position(|target| !taken.insert(target));
+    match repeated.and_then(|index| Some((index, input.target_name.get(index)?))) {
+        None => Ok(()),
+        Some((index, target)) => Err(BatchIoError::RepeatedInput(target.clone())
+            .at(FieldPath::from("target_name").index(index))),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Everything the checks refuse, in Triton's words.
 
 use super::{
-    batch_io::BatchIoError, ensemble::EnsembleError, instance_groups::InstanceGroupError,
-    limits::LimitError, metrics::MetricsError, names::NameError,
-    response_cache::ResponseCacheError, scheduling::BatchingError, sequence::SequenceError,
-    states::StateError, tensors::TensorError, warmup::WarmupError,
+    batch_delay::BatchDelayError, batch_io::BatchIoError, ensemble::EnsembleError,
+    instance_groups::InstanceGroupError, limits::LimitError, metrics::MetricsError,
+    names::NameError, padding::PaddingError, response_cache::ResponseCacheError,
+    scheduling::BatchingError, sequence::SequenceError, states::StateError, tensors::TensorError,
+    warmup::WarmupError,
 };
 
 /// Why a configuration cannot work: by the part of it that is wrong.
@@ -44,6 +45,14 @@ pub enum ConfigError {
         /// What is wrong.
         error: BatchIoError,
     },
+    /// The parameters `pad_batches`.
+    #[error("{error} for {model}")]
+    Padding {
+        /// The model.
+        model: String,
+        /// What is wrong.
+        error: PaddingError,
+    },
     /// `instance_group`.
     #[error(transparent)]
     InstanceGroup(#[from] InstanceGroupError),
@@ -55,6 +64,9 @@ pub enum ConfigError {
         /// What is wrong.
         error: BatchingError,
     },
+    /// The parameter `batch_delay`.
+    #[error(transparent)]
+    BatchDelay(#[from] BatchDelayError),
     /// `sequence_batching`.
     #[error("{error} for {model}{}", error.explanation())]
     Sequence {

@@ -1,4 +1,4 @@
-//! Counts for which the server makes something, a thread or a queue: each has a limit.
+//! Counts for which the server makes something, as a thread: each has a limit.
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
@@ -8,11 +8,14 @@ use crate::{FieldPath, RawModelConfig};
 /// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
 pub(crate) const MAX_INSTANCES: u64 = 1024;
 
-/// Levels of priority of a model. Each has a queue.
-pub(crate) const MAX_PRIORITY_LEVELS: u64 = 1024;
-
 /// Steps of an ensemble. How they fit together takes a time that grows with the square of their number.
 pub(crate) const MAX_STEPS: u64 = 1024;
+
+/// How often a warm-up sample is executed: nothing ends a load but its last execution.
+pub(crate) const MAX_WARMUP_COUNT: u64 = 100_000;
+
+/// Requests of one warm-up sample. Each is held until all were executed together.
+pub(crate) const MAX_WARMUP_BATCH: u64 = 65_536;
 
 /// A count beyond what the server makes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,24 +33,46 @@ pub struct LimitError {
     fix: &'static str,
 }
 
-/// What each instance and each level of priority of a model costs.
+/// What each instance of a model costs.
 pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
         let fix = "all groups together must not have more instances";
         return refuse(raw, INSTANCES, instances, MAX_INSTANCES, fix);
     }
-    match &raw.scheduling_choice {
-        Some(SchedulingChoice::DynamicBatching(dynamic))
-            if dynamic.priority_levels > MAX_PRIORITY_LEVELS =>
-        {
-            let (field, levels) = ("dynamic_batching.priority_levels", dynamic.priority_levels);
-            refuse(raw, field, levels, MAX_PRIORITY_LEVELS, "use fewer levels")
-        }
-        _ => Ok(()),
-    }
+    check_warmup(raw)
 }
 
+fn check_warmup(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
+    for (index, sample) in raw.model_warmup.iter().enumerate() {
+        let within = FieldPath::from("model_warmup").index(index);
+        for (field, name, value, limit, fix) in [
+            (
+                WARMUP_COUNT,
+                "count",
+                sample.count,
+                MAX_WARMUP_COUNT,
+                "few executions warm a model up",
+            ),
+            (
+                WARMUP_BATCH,
+                "batch_size",
+                sample.batch_size,
+                MAX_WARMUP_BATCH,
+                "use a smaller batch",
+            ),
+        ] {
+            let value = u64::from(value);
+            if value > limit {
+                return refuse_at(within.field(name), raw, field, (value, limit), fix);
+            }
+        }
+    }
+    Ok(())
+}
+
+const WARMUP_COUNT: &str = "model_warmup.count";
+const WARMUP_BATCH: &str = "model_warmup.batch_size";
 const INSTANCES: &str = "instance_group.count";
 
 fn largest_group(raw: &RawModelConfig) -> usize {
@@ -79,6 +104,16 @@ fn refuse(
         INSTANCES => FieldPath::from("instance_group").index(largest_group(raw)).field("count"),
         _ => FieldPath::from(field),
     };
+    refuse_at(path, raw, field, (value, limit), fix)
+}
+
+fn refuse_at(
+    path: FieldPath,
+    raw: &RawModelConfig,
+    field: &'static str,
+    (value, limit): (u64, u64),
+    fix: &'static str,
+) -> Result<(), At<LimitError>> {
     Err(LimitError { field, model: raw.name.clone(), value, limit, fix }.at(path))
 }
 
@@ -135,16 +170,34 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_priority() {
-        let levels = |n: u64| {
-            format!("dynamic_batching {{ priority_levels: {n} default_priority_level: 1 }}")
-        };
-        assert_eq!(checked(&levels(1024)), Ok(()));
-        for n in [1025, 1_000_000_000_000, u64::MAX] {
-            let text = format!(
-                "dynamic_batching.priority_levels of model 'm' is {n}, the limit is 1024: use fewer levels"
-            );
-            assert_eq!(checked(&levels(n)), Err(text));
+    fn executions_and_requests_of_a_warm_up_sample() {
+        let sample = |fields: &str| format!("model_warmup {{ name: 'w' {fields} }}");
+        assert_eq!(checked(&sample("count: 100000 batch_size: 65536")), Ok(()));
+        for (fields, text) in [
+            (
+                "count: 4294967295 batch_size: 1",
+                "model_warmup.count of model 'm' is 4294967295, the limit is 100000: few executions warm a model up",
+            ),
+            (
+                "batch_size: 65537",
+                "model_warmup.batch_size of model 'm' is 65537, the limit is 65536: use a smaller batch",
+            ),
+        ] {
+            assert_eq!(checked(&sample(fields)), Err(text.to_owned()));
         }
+    }
+
+    #[test]
+    fn levels_of_priority_have_no_limit() {
+        let levels = |n: u64, policy: u64| {
+            format!(
+                "max_batch_size: 1 dynamic_batching {{ priority_levels: {n} default_priority_level: {n}
+                   priority_queue_policy {{ key: {policy} value {{ max_queue_size: 1 }} }} }}"
+            )
+        };
+        for n in [1024, 1_000_000_000_000, u64::MAX] {
+            assert_eq!(checked(&levels(n, n)), Ok(()));
+        }
+        assert!(checked(&levels(1024, 1025)).is_err());
     }
 }

@@ -3,9 +3,11 @@
 mod advice;
 mod all;
 mod at;
+mod batch_delay;
 mod batch_io;
 mod context;
 mod data_type;
+mod element;
 mod ensemble;
 mod error;
 mod instance_groups;
@@ -13,6 +15,7 @@ mod limits;
 mod metrics;
 mod names;
 mod optimization;
+mod padding;
 mod response_cache;
 mod scheduling;
 mod sequence;
@@ -38,6 +41,7 @@ pub use self::{
     limits::LimitError,
     metrics::MetricsError,
     names::NameError,
+    padding::PaddingError,
     response_cache::ResponseCacheError,
     scheduling::BatchingError,
     sequence::SequenceError,
@@ -138,12 +142,28 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
     if let Scheduling::Sequence(sequences) = &mut scheduling {
         sequences.states = states(raw)?;
     }
+    let learns_delay = batch_delay::check(raw, &scheduling).map_err(At::widen)?;
+    if let Scheduling::Dynamic(dynamic) = &mut scheduling
+        && learns_delay
+    {
+        batch_delay::apply(dynamic);
+    }
     let (mut model_inputs, mut model_outputs) = (inputs.clone(), outputs.clone());
     if let Scheduling::Sequence(sequences) = &scheduling {
         model_inputs.extend(sequences.added_inputs());
         let is_new = |state: &TensorSpec| outputs.iter().all(|output| output.name != state.name);
         model_outputs.extend(sequences.state_outputs().filter(is_new));
     }
+    let mut execution_inputs = model_inputs.clone();
+    for batch_input in &batch_inputs {
+        let source = inputs.iter().find(|input| input.name == batch_input.source);
+        execution_inputs.extend(batch_input.specs(source));
+    }
+    let parameters = parameters(raw);
+    let padding = padding::check(&parameters, max_batch_size > 0, &inputs, &outputs);
+    let padding = padding.map_err(|error| {
+        error.map(|error| ConfigError::Padding { model: raw.name.clone(), error })
+    })?;
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -154,13 +174,15 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         outputs,
         model_inputs,
         model_outputs,
+        execution_inputs,
         batch_inputs,
         batch_outputs,
         optimization: optimization::read(raw),
         instance_groups,
         default_model_filename: raw.default_model_filename.clone(),
         scheduling,
-        parameters: parameters(raw),
+        padding,
+        parameters,
         metric_tags: raw.metric_tags.clone(),
         warmups: warmup::check(raw).map_err(At::widen)?,
         is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),

@@ -80,6 +80,7 @@ pub(super) fn check_dynamic(
     Ok(DynamicBatching {
         preferred_batch_sizes,
         max_queue_delay: Duration::from_micros(dynamic.max_queue_delay_microseconds),
+        learns_delay: false,
         preserves_ordering: dynamic.preserve_ordering,
         priority_levels: dynamic.priority_levels,
         default_priority_level: dynamic.default_priority_level,

@@ -41,12 +41,16 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>, At<WarmupError>
     let samples = raw.model_warmup.iter().enumerate().filter(|(_, sample)| sample.batch_size > 0);
     let checked = |(index, sample)| {
         let field = FieldPath::from("model_warmup").index(index).field("inputs");
-        check_sample(sample, &raw.name).map_err(|error: At<_>| error.inside(field))
+        check_sample(index, sample, &raw.name).map_err(|error: At<_>| error.inside(field))
     };
     samples.map(checked).collect()
 }
 
-fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup, At<WarmupError>> {
+fn check_sample(
+    index: usize,
+    sample: &ModelWarmup,
+    model: &str,
+) -> Result<Warmup, At<WarmupError>> {
     let mut inputs = BTreeMap::new();
     for (name, input) in &sample.inputs {
         let checked = check_input(name, input, &sample.name, model)
@@ -54,6 +58,7 @@ fn check_sample(sample: &ModelWarmup, model: &str) -> Result<Warmup, At<WarmupEr
         inputs.insert(name.as_str().into(), checked);
     }
     Ok(Warmup {
+        index,
         name: sample.name.clone(),
         batch_size: sample.batch_size,
         count: sample.count.max(1),

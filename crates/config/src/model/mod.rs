@@ -2,6 +2,7 @@
 
 mod instance;
 mod optimization;
+mod padding;
 mod scheduling;
 mod sequence;
 mod tensor;
@@ -10,10 +11,12 @@ mod warmup;
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_proto::inference::model_metrics::metric_control::MetricOptions;
+use galatea_types::Shape;
 
 pub use self::{
     instance::{InstanceGroup, InstanceKind, MissingGpus, RateLimiter, RateLimiterResource},
     optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
+    padding::{PaddedInput, PaddedOutput, Padding, PaddingMask},
     scheduling::{
         DynamicBatching, EnsembleStep, Ensembling, QueuePolicy, Scheduling, TimeoutAction,
     },
@@ -49,12 +52,14 @@ pub struct ModelConfig {
     pub(crate) outputs: Vec<TensorSpec>,
     pub(crate) model_inputs: Vec<TensorSpec>,
     pub(crate) model_outputs: Vec<TensorSpec>,
+    pub(crate) execution_inputs: Vec<TensorSpec>,
     pub(crate) batch_inputs: Vec<BatchInput>,
     pub(crate) batch_outputs: Vec<BatchOutput>,
     pub(crate) optimization: Optimization,
     pub(crate) instance_groups: Vec<InstanceGroup>,
     pub(crate) default_model_filename: String,
     pub(crate) scheduling: Scheduling,
+    pub(crate) padding: Option<Padding>,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) metric_tags: BTreeMap<String, String>,
     pub(crate) warmups: Vec<Warmup>,
@@ -110,6 +115,45 @@ impl ModelConfig {
         &self.model_outputs
     }
 
+    /// All inputs that the model itself has: [`ModelConfig::model_inputs`], and behind them, in order, the targets of
+    /// [`ModelConfig::batch_inputs`], with their whole shapes as `dims`.
+    pub fn execution_inputs(&self) -> &[TensorSpec] {
+        &self.execution_inputs
+    }
+
+    /// The shape, batch dimension included, that the model itself has for one of its inputs or outputs: as far as the
+    /// configuration says it.
+    pub fn shape_in_model(&self, spec: &TensorSpec) -> Shape {
+        if spec.allows_ragged_batch {
+            // The elements of all requests, one behind the other.
+            return Shape::from([-1]);
+        }
+        let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
+        match self.has_batching() && self.batch_input_for(&spec.name).is_none() {
+            true => dims.with_leading(-1),
+            false => dims.clone(),
+        }
+    }
+
+    /// What fills the input `name` of the model, where that is not requests.
+    pub fn batch_input_for(&self, name: &str) -> Option<&BatchInput> {
+        self.batch_inputs.iter().find(|input| input.targets.iter().any(|target| &**target == name))
+    }
+
+    /// What divides the output `name` among requests, where that is not its first dimension.
+    pub fn batch_output_for(&self, name: &str) -> Option<&BatchOutput> {
+        let mut outputs = self.batch_outputs.iter();
+        outputs.find(|output| output.targets.iter().any(|target| &**target == name))
+    }
+
+    /// Whether this output of the model is a state of its sequences.
+    pub fn is_state(&self, output: &str) -> bool {
+        match &self.scheduling {
+            Scheduling::Sequence(batching) => batching.states.iter().any(|s| &*s.output == output),
+            _ => false,
+        }
+    }
+
     /// Inputs that the server makes from the shapes of a ragged batch.
     pub fn batch_inputs(&self) -> &[BatchInput] {
         &self.batch_inputs
@@ -138,6 +182,11 @@ impl ModelConfig {
     /// How requests become executions.
     pub fn scheduling(&self) -> &Scheduling {
         &self.scheduling
+    }
+
+    /// How requests that differ in open dimensions are padded together; `None`: they are not.
+    pub fn padding(&self) -> Option<&Padding> {
+        self.padding.as_ref()
     }
 
     /// `parameters` of the configuration: settings for the backend.

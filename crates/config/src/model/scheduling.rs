@@ -50,6 +50,8 @@ pub struct DynamicBatching {
     pub preferred_batch_sizes: Vec<u32>,
     /// How long a request may wait for others to reach a preferred size.
     pub max_queue_delay: Duration,
+    /// The server learns how long waiting pays; `max_queue_delay` is the longest.
+    pub learns_delay: bool,
     /// Responses leave in the order of the requests.
     pub preserves_ordering: bool,
     /// 0: one queue without priorities.

@@ -94,6 +94,23 @@ pub enum BatchInputKind {
     ItemShapeFlatten,
 }
 
+impl BatchInput {
+    /// The inputs of the model that it fills, with their whole shapes; `source`: the input that it is about.
+    pub(crate) fn specs<'a>(
+        &'a self,
+        source: Option<&TensorSpec>,
+    ) -> impl Iterator<Item = TensorSpec> + 'a {
+        let width = source.and_then(|source| i64::try_from(source.dims.len()).ok()).unwrap_or(-1);
+        let dims = match self.kind {
+            BatchInputKind::ItemShape => Shape::from([-1, width]),
+            _ => Shape::from([-1]),
+        };
+        let spec =
+            move |name: &Arc<str>| TensorSpec::plain(name.clone(), self.data_type, dims.clone());
+        self.targets.iter().map(spec)
+    }
+}
+
 /// Outputs of the model that are divided among the requests of a ragged batch by the shapes of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

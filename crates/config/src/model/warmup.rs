@@ -8,6 +8,8 @@ use galatea_types::{DataType, Shape};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warmup {
+    /// Its place in `model_warmup`.
+    pub index: usize,
     /// Its name in error messages.
     pub name: String,
     /// Items of the batch it makes. Never 0: those samples are left out, as Triton skips them.

@@ -30,7 +30,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("optimization", "", "Hints that change how fast the model runs, and not what it answers"),
             works("dynamic_batching", "no batches are formed; on for a completed ONNX model that batches",
                   "Requests are joined in batches. `dynamic_batching {}` is enough to switch it on"),
-            by_table("sequence_batching", "", "The requests of a sequence go to one instance, which keeps its state"),
+            works("sequence_batching", "", "The requests of a sequence go to one instance, which keeps its state"),
             works("ensemble_scheduling", "", "The model is a graph of other models, and has no file of its own"),
             works("instance_group", "one group, of kind `KIND_AUTO`", "How many instances of the model run, and on what"),
             works("default_model_filename", "`model.onnx`, `model.pt`, `model.pt2` or `model.py`, by the backend",
@@ -39,8 +39,9 @@ pub(super) const SECTIONS: &[Section] = &[
             by_table("cc_model_filenames", "", "Files for GPUs of a certain compute capability"),
             works("metric_tags", "", "Labels of the model's metrics: key `a` becomes the label `_a`"),
             works("parameters", "", "Settings for the backend, by name. Which there are is told by the pages of the \
-                   backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md)"),
-            by_table("model_warmup", "", "Requests that each instance executes before those of clients"),
+                   backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md); [batches](batching.md); \
+                   [mixed shapes](mixed-shapes.md)"),
+            works("model_warmup", "", "Requests that each instance executes before those of clients, see [warm-up](warm-up.md)"),
             works("model_operations", "", "Libraries of custom operators"),
             works("model_transaction_policy", "one response to each request", "Whether a request has exactly one response"),
             works("model_repository_agents", "", "What the model's files go through before they are loaded")
@@ -82,7 +83,7 @@ pub(super) const SECTIONS: &[Section] = &[
             works("is_shape_tensor", "false", "The values are shapes")
                 .refused("shape tensors are TensorRT's"),
             works("allow_ragged_batch", "false", "Requests of different shapes may share a batch")
-                .with("Python models get each request's own tensor anyway"),
+                .with("the elements of all requests in one dimension; Python models get each request's own tensor"),
             works("optional", "false", "A request may leave it out"),
             works("is_non_linear_format_io", "false", "The tensor lies in a format of TensorRT")
                 .refused("these formats are TensorRT's"),

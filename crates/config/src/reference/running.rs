@@ -12,12 +12,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 .with("`KIND_GPU` is refused where there is no GPU, or by `--gpu-groups=cpu` run on the CPU; see [GPUs](gpu.md)"),
             works("count", "1; 2 for ONNX models on the CPU", "Instances, on each of `gpus` where the kind is GPU")
                 .with("instances of an ONNX or PyTorch model share its weights; each of a Python model is a process"),
-            by_table("rate_limiter", "", "What an execution must hold before it begins"),
+            works("rate_limiter", "", "What an execution must hold before it begins")
+                .with("with `--rate-limit=execution_count`, see [scheduling](scheduling.md#rate-limiter); else a warning says that nothing is limited"),
             works("gpus", "all that the server can use", "Indices of the GPUs, for `KIND_GPU`"),
             by_table("secondary_devices", "", "Accelerators beside the GPU"),
             works("profile", "", "Optimization profiles of TensorRT").refused("profiles are TensorRT's"),
             by_table("passive", "false", "Its instances are loaded and get no requests"),
-            by_table("host_policy", "", "The policy of the command line for threads and memory"),
+            works("host_policy", "`cpu`, `gpu_<index>` or `model`, by kind", "The policy of the command line for threads and memory")
+                .with("with `--host-policy`, see [scheduling](scheduling.md#host-policies); a policy that is not there is warned about"),
         ],
     },
     Section {
@@ -32,17 +34,17 @@ pub(super) const SECTIONS: &[Section] = &[
         message: "ModelRateLimiter",
         about: "",
         fields: &[
-            by_table("resources", "", "What an execution holds while it runs"),
-            by_table("priority", "1", "A weight: an instance of priority 2 executes half as often as one of 1"),
+            works("resources", "", "What an execution holds while it runs"),
+            works("priority", "1", "A weight: an instance of priority 2 executes half as often as one of 1"),
         ],
     },
     Section {
         message: "ModelRateLimiter.Resource",
         about: "",
         fields: &[
-            by_table("name", "", "Its name on the command line"),
-            by_table("global", "false", "One pool for the server, and not one per device"),
-            by_table("count", "0", "Copies that one execution holds"),
+            works("name", "", "Its name on the command line"),
+            works("global", "false", "One pool for the server, and not one per device"),
+            works("count", "0", "Copies that one execution holds"),
         ],
     },
     Section {
@@ -50,7 +52,8 @@ pub(super) const SECTIONS: &[Section] = &[
         about: "Refused for an ensemble.",
         fields: &[
             works("graph", "", "How much the runtime may change the graph"),
-            by_table("priority", "`PRIORITY_DEFAULT`", "Which models' instances go first where they compete"),
+            works("priority", "`PRIORITY_DEFAULT`", "Which models' instances go first where they compete for CPUs")
+                .with("`PRIORITY_MIN` needs no permission, `PRIORITY_MAX` does: see [scheduling](scheduling.md#priority-of-a-model)"),
             by_table("cuda", "", "What the backend may do with CUDA"),
             works("execution_accelerators", "", "Accelerators inside of the runtime, see [GPUs](gpu.md)"),
             works("input_pinned_memory", "`enable: true`", "Inputs may be collected in pinned memory")
@@ -125,21 +128,21 @@ pub(super) const SECTIONS: &[Section] = &[
         message: "ModelWarmup",
         about: "",
         fields: &[
-            by_table("name", "", "Its name in messages"),
-            by_table("batch_size", "0: the sample is skipped", "The batch size of the request"),
-            by_table("inputs", "", "What is sent, by the name of the input"),
-            by_table("count", "1", "How often it is executed"),
+            works("name", "", "Its name in messages"),
+            works("batch_size", "0: the sample is skipped", "How many such requests are executed together, at most `max_batch_size`; without batching one by one"),
+            works("inputs", "", "What is sent, by the name of the input"),
+            works("count", "1", "How often it is executed, at most 100000"),
         ],
     },
     Section {
         message: "ModelWarmup.Input",
         about: "",
         fields: &[
-            by_table("data_type", "", "The type of the input. Required"),
-            by_table("dims", "", "Its shape without the batch dimension"),
-            by_table("zero_data", "", "All elements are 0"),
-            by_table("random_data", "", "Elements are random"),
-            by_table("input_data_file", "", "A file in the folder `warmup` of the model"),
+            works("data_type", "", "The type of the input. Required"),
+            works("dims", "", "Its shape without the batch dimension"),
+            works("zero_data", "", "All elements are 0; strings are empty"),
+            works("random_data", "", "Elements are random, the same at each load; strings are empty"),
+            works("input_data_file", "", "A file in the folder `warmup` of the model with the elements as they are in a request"),
         ],
     },
 ];

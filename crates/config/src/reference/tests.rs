@@ -112,7 +112,7 @@ fn rows_of_the_page() {
     );
     assert_eq!(row("enable", "`response_cache`"), "works |");
     assert!(row("response_cache", "The model").starts_with("works"));
-    assert!(row("sequence_batching", "The model").starts_with("**refused**: is not supported"));
+    assert!(row("iterative_sequence", "`sequence_batching`").starts_with("works"));
     assert!(row("level", "`optimization.graph`").starts_with("works. **warning** other than 0"));
     assert!(row("profile", "`instance_group`").starts_with("**refused**: profiles"));
 }

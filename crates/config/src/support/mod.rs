@@ -9,9 +9,7 @@ mod gpus;
 
 use galatea_types::{Error, Result};
 
-use crate::{
-    Diagnostic, ModelConfig, ModelPriority, QueuePolicy, Scheduling, backend_table::MODEL_FILES,
-};
+use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES};
 
 /// What happens to a model whose configuration has a field without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,38 +53,6 @@ impl Row {
 /// In the order in which they are reported; the first that refuses ends the load.
 const ROWS: &[Row] = &[
     row(
-        "sequence_batching",
-        Refuse,
-        |c| matches!(c.scheduling(), Scheduling::Sequence(_)),
-        "is not supported by this version of the server",
-    ),
-    row(
-        "input.allow_ragged_batch",
-        Refuse,
-        |c| {
-            c.has_batching() && joins_tensors(c) && c.inputs().iter().any(|i| i.allows_ragged_batch)
-        },
-        "is not supported by this version of the server: it cannot join tensors of different shapes in one \
-         batch. Remove the field, and requests are batched with those of the same shape",
-    )
-    .only("where requests are joined: ONNX and PyTorch models with `max_batch_size` above 0"),
-    row(
-        "batch_input",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_inputs().is_empty(),
-        "is not supported by this version of the server: nothing would fill these inputs of the model. Make \
-         them ordinary inputs, and let clients send them",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
-        "batch_output",
-        Refuse,
-        |c| joins_tensors(c) && !c.batch_outputs().is_empty(),
-        "is not supported by this version of the server: outputs are divided by their first dimension. Remove \
-         the field if each request has as many rows there as its batch size",
-    )
-    .only("for ONNX and PyTorch models"),
-    row(
         "batch_input",
         Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
@@ -98,6 +64,13 @@ const ROWS: &[Row] = &[
         Warn,
         |c| !joins_tensors(c) && !c.batch_outputs().is_empty(),
         "has no effect: its backend answers each request by itself",
+    )
+    .only("for Python models and the built-in backends"),
+    row(
+        "parameters.pad_batches",
+        Warn,
+        |c| !joins_tensors(c) && c.padding().is_some(),
+        "has no effect: its backend gets each request by itself, in the shape that it has",
     )
     .only("for Python models and the built-in backends"),
     row(
@@ -124,12 +97,6 @@ const ROWS: &[Row] = &[
     )
     .only("on a backend other than `onnxruntime` and `tensorflow`"),
     row(
-        "optimization.priority",
-        Warn,
-        |c| c.optimization().priority != ModelPriority::Default,
-        "has no effect: all instances run at the same priority",
-    ),
-    row(
         "optimization.cuda",
         Warn,
         |c| !misses_gpus(c) && c.optimization().cuda != crate::CudaOptimization::default(),
@@ -148,12 +115,6 @@ const ROWS: &[Row] = &[
         "has no effect: a batch is made when an instance is free, with all that has arrived by then",
     ),
     row(
-        "instance_group.rate_limiter",
-        Warn,
-        |c| c.instance_groups().iter().any(|g| g.rate_limiter.is_some()),
-        "has no effect: executions are not limited",
-    ),
-    row(
         "instance_group.secondary_devices",
         Warn,
         |c| {
@@ -168,22 +129,10 @@ const ROWS: &[Row] = &[
         "has no effect: its instances get requests as all others do",
     ),
     row(
-        "instance_group.host_policy",
-        Warn,
-        |c| c.instance_groups().iter().any(|g| !g.host_policy.is_empty()),
-        "has no effect: threads and memory are where the system puts them",
-    ),
-    row(
         "ensemble_scheduling.step.model_namespace",
         Warn,
         has_namespaces,
         "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
-    ),
-    row(
-        "model_warmup",
-        Warn,
-        |c| !c.raw().model_warmup.is_empty(),
-        "is not supported yet: its first requests run cold",
     ),
     row(
         "model_operations",

@@ -7,9 +7,6 @@ use crate::{
 
 const ONNX: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
     output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
-const ONNX_WITH_INPUT: &str = "backend: 'onnxruntime' max_batch_size: 8 dynamic_batching {}
-    input { name: 'IN' data_type: TYPE_FP32 dims: -1 }
-    output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
 const PYTHON: &str = "backend: 'python' max_batch_size: 8 dynamic_batching {}
     input { name: 'IN' data_type: TYPE_FP32 dims: -1 }
     output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
@@ -17,20 +14,6 @@ const ENSEMBLE: &str = "platform: 'ensemble' output { name: 'OUT' data_type: TYP
 
 /// For each row, in order: the smallest configuration it is about, and one beside it that it leaves alone.
 const EXAMPLES: &[(&str, &str, &str, &str)] = &[
-    ("sequence_batching", "backend: 'python'", "sequence_batching {}", ""),
-    (
-        "input.allow_ragged_batch",
-        ONNX,
-        "input { name: 'IN' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }",
-        "input { name: 'IN' data_type: TYPE_FP32 dims: -1 }",
-    ),
-    (
-        "batch_input",
-        ONNX_WITH_INPUT,
-        "batch_input { kind: BATCH_ITEM_SHAPE target_name: 'S' data_type: TYPE_INT32 source_input: 'IN' }",
-        "",
-    ),
-    ("batch_output", ONNX_WITH_INPUT, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
     (
         "batch_input",
         PYTHON,
@@ -38,6 +21,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     ("batch_output", PYTHON, "batch_output { target_name: 'OUT' source_input: 'IN' }", ""),
+    (
+        "parameters.pad_batches",
+        PYTHON,
+        "parameters { key: 'pad_batches' value { string_value: 'true' } }",
+        "parameters { key: 'pad_batches' value { string_value: 'false' } }",
+    ),
     ("cc_model_filenames", ONNX, "cc_model_filenames { key: '8.0' value: 'a.onnx' }", ""),
     (
         "optimization.graph.level",
@@ -50,12 +39,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         PYTHON,
         "optimization { execution_accelerators { gpu_execution_accelerator { name: 'tensorrt' } } }",
         "optimization { execution_accelerators {} }",
-    ),
-    (
-        "optimization.priority",
-        ONNX,
-        "optimization { priority: PRIORITY_MAX }",
-        "optimization { priority: PRIORITY_DEFAULT }",
     ),
     (
         "optimization.cuda",
@@ -76,19 +59,12 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "optimization { input_pinned_memory { enable: false } }",
     ),
     (
-        "instance_group.rate_limiter",
-        ONNX,
-        "instance_group { rate_limiter { resources { name: 'R' count: 2 } priority: 2 } }",
-        "instance_group { count: 2 }",
-    ),
-    (
         "instance_group.secondary_devices",
         ONNX,
         "instance_group { secondary_devices { kind: KIND_NVDLA } }",
         "",
     ),
     ("instance_group.passive", ONNX, "instance_group { passive: true }", ""),
-    ("instance_group.host_policy", ONNX, "instance_group { host_policy: 'node0' }", ""),
     (
         "ensemble_scheduling.step.model_namespace",
         ENSEMBLE,
@@ -98,13 +74,6 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
         "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } ensemble_scheduling {
            step { model_name: 'a'
                   input_map { key: 'X' value: 'IN' } output_map { key: 'Y' value: 'OUT' } } }",
-    ),
-    (
-        "model_warmup",
-        ONNX,
-        "model_warmup { name: 'w' batch_size: 1
-           inputs { key: 'IN' value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        "",
     ),
     ("model_operations", PYTHON, "model_operations { op_library_filename: 'libops.so' }", ""),
     (
@@ -132,16 +101,6 @@ fn every_row_acts() {
         }
         let left_alone = model_config(&format!("{base} {without}")).check_support();
         assert!(left_alone.expect("supported").is_empty(), "{field}");
-    }
-}
-
-/// Python models get every request's own tensor, and without a batch dimension nothing is joined.
-#[test]
-fn ragged_batches_are_refused_only_where_tensors_are_joined() {
-    let ragged = "input { name: 'IN' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }";
-    for model in ["backend: 'python' max_batch_size: 8", "backend: 'onnxruntime'"] {
-        let config = model_config(&format!("{model} {ragged}"));
-        assert!(config.check_support().expect("supported").is_empty(), "{model}");
     }
 }
 

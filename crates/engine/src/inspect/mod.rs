@@ -23,6 +23,7 @@ use crate::{
     override_folders::OverrideFolders,
     overrides::LoadOverrides,
     repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+    warm_up,
 };
 
 /// What an inspection found.
@@ -113,6 +114,7 @@ impl<'a> Looker<'a> {
             gpus: &self.options.gpus,
             is_automatic: self.options.auto_completes_config,
             paths: &self.paths,
+            backend_directory: self.options.backend_directory.as_deref(),
         }
     }
 
@@ -247,6 +249,7 @@ impl<'a> Looker<'a> {
         if plan.is_ensemble() {
             return Ok(());
         }
+        warm_up::samples(config, plan.folder.path())?;
         let version_dir = plan.folder.version_dir(version);
         let context = CompletionContext {
             model_name: &plan.folder.name,

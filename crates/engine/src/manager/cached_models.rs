@@ -21,7 +21,7 @@ pub(super) struct CachedModels {
 impl CachedModels {
     pub fn new(options: &EngineOptions) -> Self {
         let cache = options.response_cache.clone();
-        Self { cache, joins_equal: options.hold_until_queued == 0 }
+        Self { cache, joins_equal: options.hold.queued == 0 }
     }
 
     /// Whether the responses of a model are kept.

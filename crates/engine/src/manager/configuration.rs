@@ -1,7 +1,7 @@
 //! From a model's configuration as written to the checked one, in two steps: what is refused when it is read (polled)
 //! from its repository, and what when a version is loaded, after its backend has completed it.
 
-use std::io;
+use std::{io, path::Path};
 
 use galatea_backend::{CompletionContext, PathRules};
 use galatea_config::{
@@ -27,6 +27,8 @@ pub(crate) struct Completion<'a> {
     pub is_automatic: bool,
     /// Where paths in the configuration may lead.
     pub paths: &'a PathRules,
+    /// See [`EngineOptions::backend_directory`](crate::EngineOptions::backend_directory).
+    pub backend_directory: Option<&'a Path>,
 }
 
 /// The configuration in a model's folder.

@@ -6,6 +6,7 @@
 //! is loaded at all.
 
 mod backends;
+mod batch_strategy;
 mod cached_models;
 mod configuration;
 mod control_error;

@@ -1,6 +1,9 @@
 //! Loads and unloads one model: all its versions or none.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use galatea_backend::PathRules;
 use galatea_config::{ConfigDraft, ConfigSource, Diagnostic, ModelConfig, Scheduling};
@@ -46,6 +49,8 @@ pub(super) struct ModelLoader {
     pub versions: VersionLoader,
     pub gpus: GpuOptions,
     pub auto_completes_config: bool,
+    /// See [`EngineOptions::backend_directory`](crate::EngineOptions::backend_directory).
+    pub backend_directory: Option<PathBuf>,
     /// Whether configurations in load requests may name files outside of their model.
     pub allows_override_paths: bool,
     /// How often a failed load of a version is tried again.
@@ -212,6 +217,7 @@ impl ModelLoader {
             gpus: &self.gpus,
             is_automatic: self.auto_completes_config,
             paths,
+            backend_directory: self.backend_directory.as_deref(),
         }
     }
 

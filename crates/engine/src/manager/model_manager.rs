@@ -62,8 +62,9 @@ impl ModelManager {
             unloader: Unloader::start(lifecycle.clone()),
             distributions: ModelDistributions::new(&options.metrics),
             cached: CachedModels::new(options),
-            hold_until_queued: options.hold_until_queued,
+            hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
+            execution: options.execution.clone(),
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {
@@ -79,6 +80,7 @@ impl ModelManager {
                 versions,
                 gpus: options.gpus.clone(),
                 auto_completes_config: options.auto_completes_config,
+                backend_directory: options.backend_directory.clone(),
                 allows_override_paths: options.allows_override_paths,
                 retry_count: options.load_retry_count,
                 operations: Operations::default(),

@@ -11,6 +11,7 @@ use galatea_config::{
 use galatea_types::{Error, Result};
 
 use super::{
+    batch_strategy,
     configuration::{self, Completion, PolledConfig},
     load_failure::no_version,
 };
@@ -141,6 +142,7 @@ impl LoadPlan {
     pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
         let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
         check_instances(&config, self.versions.len())?;
+        batch_strategy::check(&config, &self.folder, &self.versions, completion.backend_directory)?;
         Ok(Arc::new(config))
     }
 

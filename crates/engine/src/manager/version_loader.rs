@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_backend::{LoadContext, ServerAccess};
-use galatea_config::{ModelConfig, differ_in_instances_only};
+use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, QueueScheduler, SchedulerSpec, StepModel,
+    EnsembleScheduler, EnsembleSpec, ExecutionRules, Hold, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use super::{
     backends::Backends,
@@ -17,11 +17,12 @@ use super::{
     plan::LoadPlan,
 };
 use crate::{
-    labels,
+    initial_states, labels,
     lifecycle::Generation,
     metrics::ModelDistributions,
     served_model::{ServedModel, ServedModelSpec},
     unloader::Unloader,
+    warm_up,
 };
 
 /// Loads versions with their backends.
@@ -35,10 +36,12 @@ pub(super) struct VersionLoader {
     pub distributions: ModelDistributions,
     /// Whose responses are kept, and where.
     pub cached: CachedModels,
-    /// See [`EngineOptions::hold_until_queued`](crate::EngineOptions::hold_until_queued).
-    pub hold_until_queued: usize,
+    /// See [`EngineOptions::hold`](crate::EngineOptions::hold).
+    pub hold: Hold,
     /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
     pub starts_instances_one_by_one: bool,
+    /// See [`EngineOptions::execution`](crate::EngineOptions::execution).
+    pub execution: ExecutionRules,
 }
 
 impl VersionLoader {
@@ -53,7 +56,10 @@ impl VersionLoader {
         let load_started_at = Instant::now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
-        let model = self.backends.open(config.backend())?.load(LoadContext {
+        let warm_up = warm_up::samples(&config, plan.folder.path())?;
+        let instances = instance_specs(config.instance_groups());
+        let backend = self.backends.open(config.backend())?;
+        let context = LoadContext {
             config: config.clone(),
             version,
             model_dir: plan.folder.path().to_owned(),
@@ -61,7 +67,11 @@ impl VersionLoader {
             backend_config: self.backends.settings(config.backend()),
             paths: plan.paths.clone(),
             server: self.server.clone(),
-        })?;
+        };
+        // Threads that a runtime starts for all instances are where these are.
+        let placement = self.execution.shared_placement(&config, &instances);
+        let loaded = placement.run(|| backend.load(context));
+        let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
         let model = plan.hidden.clone().wrap(Arc::from(model));
         let is_cached = self.cached.has(&config);
         let scope = self.cached.scope(plan, &config, version, generation, &[])?;
@@ -71,10 +81,13 @@ impl VersionLoader {
             config: config.clone(),
             version,
             model: Arc::clone(&model),
-            instances: instance_specs(config.instance_groups()),
+            instances,
             statistics: statistics.clone(),
-            hold_until_queued: self.hold_until_queued,
+            initial_states: initial_states::read(&config, plan.folder.path())?,
+            hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
+            warm_up,
+            execution: self.execution.clone(),
         })?;
         Ok(ServedModel::new(ServedModelSpec {
             id: plan.id.clone(),
@@ -97,7 +110,10 @@ impl VersionLoader {
 
     /// Whether a ready version can be given the instances of this configuration while it is ready.
     pub fn can_change_instances(&self, model: &ServedModel, config: &ModelConfig) -> bool {
-        differ_in_instances_only(model.current_config().raw(), config.raw())
+        // What its instances have of sequences would be lost.
+        let has_sequences = matches!(config.scheduling(), Scheduling::Sequence(_));
+        !has_sequences
+            && differ_in_instances_only(model.current_config().raw(), config.raw())
             && model.can_have(&instance_specs(config.instance_groups()))
     }
 

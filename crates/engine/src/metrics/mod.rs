@@ -85,6 +85,7 @@ fn row<'a>(
         load_duration: model.load_duration(),
         in_flight: model.in_flight(),
         instances: counts.map(|(all, working)| InstanceCounts { all, working }),
+        batch_delay: model.learned_batch_delay(),
         load: model.load(now),
         has_cache: model.is_cached(),
     }

@@ -14,6 +14,13 @@ pub(crate) fn prepare(request: InferRequest, config: &ModelConfig) -> Result<Pre
     Ok(PreparedRequest::assume_checked(request, batch_size))
 }
 
+/// Checks one tensor for an input of the model, as it is checked in a request.
+pub(crate) fn check_tensor(tensor: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<()> {
+    let checked = check_input(tensor, spec, config);
+    let checked = checked.and_then(|()| check_byte_size(tensor, config.name()));
+    checked.map_err(|error| error.for_request(&InferRequest::new(config.name().clone())))
+}
+
 fn check_outputs(request: &InferRequest, config: &ModelConfig) -> Result<(), RequestError> {
     match request.outputs.iter().find(|output| config.output(&output.name).is_none()) {
         None => Ok(()),

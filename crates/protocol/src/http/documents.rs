@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_telemetry::{BatchStatistics, DurationCount, StatisticsSnapshot};
+use galatea_telemetry::{BatchStatistics, DurationCount, ResponseStatistics, StatisticsSnapshot};
 use galatea_types::{Shape, product};
 use serde::Serialize;
 
@@ -117,8 +117,8 @@ struct ModelStatistics<'a> {
     inference_count: u64,
     execution_count: u64,
     inference_stats: InferenceStatistics,
-    /// By the index of a response in its stream; only backends that report it fill it.
-    response_stats: BTreeMap<String, Duration>,
+    /// By the place of a response among those to one request; only backends that report it fill it.
+    response_stats: BTreeMap<String, ResponseEntry>,
     batch_stats: Vec<BatchEntry>,
     memory_usage: [Duration; 0],
 }
@@ -141,6 +141,32 @@ struct BatchEntry {
     compute_input: Duration,
     compute_infer: Duration,
     compute_output: Duration,
+}
+
+#[derive(Serialize)]
+struct ResponseEntry {
+    compute_infer: Duration,
+    compute_output: Duration,
+    success: Duration,
+    fail: Duration,
+    empty_response: Duration,
+    cancel: Duration,
+}
+
+/// In Triton's order, in which "10" comes before "2".
+fn response_entries(responses: &[ResponseStatistics]) -> BTreeMap<String, ResponseEntry> {
+    let of_place = |(place, s): (usize, &ResponseStatistics)| {
+        let entry = ResponseEntry {
+            compute_infer: s.compute_infer.into(),
+            compute_output: s.compute_output.into(),
+            success: s.success.into(),
+            fail: s.fail.into(),
+            empty_response: s.empty_response.into(),
+            cancel: s.cancel.into(),
+        };
+        (place.to_string(), entry)
+    };
+    responses.iter().enumerate().map(of_place).collect()
 }
 
 #[derive(Serialize)]
@@ -173,7 +199,7 @@ impl<'a> ModelStatistics<'a> {
                 cache_hit: s.cache_hit.into(),
                 cache_miss: s.cache_miss.into(),
             },
-            response_stats: BTreeMap::new(),
+            response_stats: response_entries(&s.responses),
             batch_stats: s.batches.iter().map(|(&size, b)| BatchEntry::new(size, b)).collect(),
             memory_usage: [],
         }

@@ -7,5 +7,5 @@ mod failure_log;
 mod request_accounting;
 mod stream_accounting;
 
-pub(crate) use request_accounting::RequestAccounting;
+pub(crate) use request_accounting::{Items, RequestAccounting};
 pub(crate) use stream_accounting::StreamAccounting;

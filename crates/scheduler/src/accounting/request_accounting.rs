@@ -7,11 +7,12 @@ use std::{
 
 use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{
-    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord,
+    BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord, ResponseRecord,
 };
 use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
 
 use super::{count_once::CountOnce, failure_log::FailureLog};
+use crate::request_failure::RequestFailure;
 
 /// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
 /// once, whatever became of its requests.
@@ -30,6 +31,11 @@ impl RequestAccounting {
     /// What failed was logged there.
     pub fn beside_executor(statistics: Arc<ModelStatistics>) -> Self {
         Self { statistics, failure_log: None }
+    }
+
+    /// The same figures, for requests whose failures are logged elsewhere.
+    pub fn unlogged(&self) -> Self {
+        Self { statistics: self.statistics.clone(), failure_log: None }
     }
 
     /// A request is about to be queued.
@@ -64,6 +70,11 @@ impl RequestAccounting {
         }
     }
 
+    /// The backend reports one of its responses.
+    pub fn response(&self, number: usize, record: &ResponseRecord) {
+        self.statistics.record_response(number, record);
+    }
+
     /// A request failed now, or was not accepted. `id`: the client's.
     pub fn failed(
         &self,
@@ -89,11 +100,16 @@ impl RequestAccounting {
         let end = Instant::now();
         batch.end_at(end);
         let taken = batch.taken();
-        let inferred = if taken.has_failed { 0 } else { taken.items };
-        let mut items = Items { inferred, executed: taken.items };
-        for (PendingRequest { request, context, .. }, outcome) in batch.outcomes() {
+        // Each execution of a request is an inference, whether it is the last one or not.
+        let again = batch.items_executed_again();
+        let inferred = again + if taken.has_failed { 0 } else { taken.items };
+        let mut items = Items { inferred, executed: taken.items + again };
+        for (PendingRequest { request, context, is_filler, .. }, outcome) in batch.outcomes() {
             let (id, rows) = (&request.id, u64::from(request.batch_size().max(1)));
             items.executed += rows;
+            if *is_filler {
+                continue;
+            }
             if self.statistics.has_first_response() && matches!(outcome, Outcome::Answered(_)) {
                 self.statistics.record_first_response(context.timeline.total());
             }
@@ -109,6 +125,10 @@ impl RequestAccounting {
                 Outcome::Unanswered => {
                     self.record_failure(id, context, FailureReason::Backend, &unanswered());
                 }
+                Outcome::ExecutedAgain => {
+                    let error = RequestFailure::NotIterative.into();
+                    self.record_failure(id, context, FailureReason::Backend, &error);
+                }
             }
         }
         if items.executed > 0 && !batch.is_rejected() {
@@ -120,13 +140,12 @@ impl RequestAccounting {
     }
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
-    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: u64) {
+    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: Items) {
         let RequestEnd { request_id, context, failure, .. } = request;
         let end = Instant::now();
         context.timeline.end = Some(end);
         // Of one that failed first it is not known yet whether all of its execution did: that counts when it returns.
         if failure.is_none() && once.is_first() {
-            let items = Items { inferred: items, executed: items };
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
         match failure {
@@ -179,8 +198,10 @@ impl RequestAccounting {
     }
 
     fn record_execution(&self, batch: &Batch, once: Option<&CountOnce>, items: Items) {
-        let succeeded =
-            batch.outcomes().filter(|(_, outcome)| matches!(outcome, Outcome::Answered(Ok(_))));
+        let has_succeeded = |(pending, outcome): &(&PendingRequest, &Outcome)| {
+            matches!(outcome, Outcome::Answered(Ok(_))) && !pending.is_filler
+        };
+        let succeeded = batch.outcomes().filter(has_succeeded);
         let requests = succeeded.map(|(pending, _)| request_record(&pending.context));
         match once {
             Some(once) if !once.is_first() => self.statistics.record_successes(requests),
@@ -192,11 +213,26 @@ impl RequestAccounting {
     }
 }
 
-/// Items of one execution: those of requests that succeeded or are answered later, and those of all.
+/// Items of one execution.
 #[derive(Clone, Copy)]
-struct Items {
-    inferred: u64,
-    executed: u64,
+pub(crate) struct Items {
+    /// Of requests that succeeded or are answered later.
+    pub inferred: u64,
+    /// Of all its rows.
+    pub executed: u64,
+}
+
+impl Items {
+    /// Of a batch whose execution begins.
+    pub fn of(batch: &Batch) -> Self {
+        let mut items = Self { inferred: 0, executed: 0 };
+        for PendingRequest { request, is_filler, .. } in batch.pending() {
+            let rows = u64::from(request.batch_size().max(1));
+            items.executed += rows;
+            items.inferred += if *is_filler { 0 } else { rows };
+        }
+        items
+    }
 }
 
 fn reason_for(code: Code) -> FailureReason {

@@ -7,7 +7,9 @@ mod pipelined;
 mod responses;
 mod restart_backoff;
 mod slot;
+mod steps;
 mod thread;
+mod warm_up;
 
 pub(crate) use error::InstanceError;
 pub(crate) use health::InstanceHealth;
@@ -15,3 +17,4 @@ pub(crate) use open_streams::{OpenStream, OpenStreams};
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::{ModelContext, run};
+pub use warm_up::WarmupSample;

@@ -13,6 +13,8 @@ use crate::{
     queue::DropReason,
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
+    request_queue::NotExecuted,
+    sequence::SequenceDrop,
 };
 
 /// Answers the requests of one queue.
@@ -31,6 +33,12 @@ impl Responses {
         order: Option<Arc<CompletionQueue>>,
     ) -> Self {
         Self { model_name, accounting, order }
+    }
+
+    /// The same for requests that come from no queue, and whose failures are told elsewhere.
+    pub fn unlogged(&self) -> Self {
+        let accounting = Arc::new(self.accounting.unlogged());
+        Self { model_name: self.model_name.clone(), accounting, order: None }
     }
 
     pub fn accounting(&self) -> &Arc<RequestAccounting> {
@@ -60,8 +68,9 @@ impl Responses {
         for (pending, outcome) in batch.into_outcomes() {
             match outcome {
                 Outcome::Answered(result) => pending.responder.finish(result),
-                Outcome::Unanswered => {
-                    pending.responder.finish(Err(self.unanswered()));
+                Outcome::Unanswered => pending.responder.finish(Err(self.unanswered())),
+                Outcome::ExecutedAgain => {
+                    pending.responder.finish(Err(RequestFailure::NotIterative.into()));
                 }
             }
         }
@@ -69,23 +78,37 @@ impl Responses {
     }
 
     /// Answers requests that left the queue without being executed.
-    pub fn answer_dropped(&self, dropped: Vec<(QueuedRequest, DropReason)>) {
+    pub fn answer_dropped(&self, dropped: Vec<(QueuedRequest, NotExecuted)>) {
         for (request, reason) in dropped {
             match reason {
-                DropReason::Expired => {
-                    self.accounting.refused(RefusalReason::QueueTimeout);
-                    self.fail(request, FailureReason::Rejected, RequestFailure::Expired.into());
+                NotExecuted::Request(DropReason::Expired) => {
+                    self.answer_expired(request, RequestFailure::Expired);
                 }
-                DropReason::Abandoned => self.answer_abandoned([request]),
+                NotExecuted::OfSequence(SequenceDrop::Expired) => {
+                    self.answer_expired(request, RequestFailure::SequenceExpired);
+                }
+                NotExecuted::Request(DropReason::Abandoned)
+                | NotExecuted::OfSequence(SequenceDrop::Abandoned) => {
+                    self.fail(request, FailureReason::Canceled, RequestFailure::Abandoned.into());
+                }
+                NotExecuted::OfSequence(SequenceDrop::Cancelled) => {
+                    let failure = RequestFailure::SequenceCancelled;
+                    self.fail(request, FailureReason::Canceled, failure.into());
+                }
+                NotExecuted::OfSequence(SequenceDrop::Lost(reason)) => {
+                    let id = request.pending.request.correlation_id.clone();
+                    let model = self.model_name.to_string();
+                    let failure = RequestFailure::SequenceLost { id, model, reason };
+                    self.fail(request, FailureReason::Other, failure.into());
+                }
             }
         }
     }
 
-    /// Answers requests that nobody waits for, and frees what they hold.
-    pub fn answer_abandoned(&self, requests: impl IntoIterator<Item = QueuedRequest>) {
-        for request in requests {
-            self.fail(request, FailureReason::Canceled, RequestFailure::Abandoned.into());
-        }
+    /// Answers a request that has waited too long.
+    fn answer_expired(&self, request: QueuedRequest, failure: RequestFailure) {
+        self.accounting.refused(RefusalReason::QueueTimeout);
+        self.fail(request, FailureReason::Rejected, failure.into());
     }
 
     /// Answers queued requests that nothing can execute any more.
@@ -106,9 +129,15 @@ impl Responses {
         RequestFailure::Unanswered { model: self.model_name.to_string() }.into()
     }
 
+    /// Answers a request that was not executed, at once: whatever comes before it, in whichever order.
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
-        let PendingRequest { request, mut context, responder, .. } = self.take(request);
+        self.accounting.dequeued();
+        let QueuedRequest { pending, arrival } = request;
+        let PendingRequest { request, mut context, responder, .. } = pending;
         self.accounting.failed(&request.id, &mut context, reason, &error);
         responder.finish(Err(error));
+        if let Some(order) = &self.order {
+            order.clone().pass_over(arrival);
+        }
     }
 }

@@ -9,7 +9,10 @@ use std::{
 use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
 use galatea_types::Result;
 
-use super::{error::InstanceError, open_streams::OpenStreams, responses::Responses};
+use super::{
+    error::InstanceError, open_streams::OpenStreams, responses::Responses, thread::ModelContext,
+    warm_up::warm_up,
+};
 use crate::{load::BusyTime, request_queue::RequestQueue};
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
@@ -26,8 +29,19 @@ pub(crate) struct InstanceSlot {
 }
 
 impl InstanceSlot {
-    /// Starts an instance, with an alarm of its own.
-    pub fn start(
+    /// Starts an instance and warms it up: from then on it counts as one that works.
+    pub fn start(&self, context: &ModelContext) -> Result<Box<dyn ModelInstance>> {
+        let mut instance = self.new_instance(&context.name, &*context.model)?;
+        if let Err(error) = warm_up(self, context, &mut *instance) {
+            discard(instance);
+            return Err(error);
+        }
+        self.queue.instance_started(self.index);
+        Ok(instance)
+    }
+
+    /// Makes an instance with an alarm of its own.
+    fn new_instance(
         &self,
         model_name: &Arc<str>,
         model: &dyn Model,
@@ -36,13 +50,11 @@ impl InstanceSlot {
         let alarm = self.alarm(model_name.clone(), generation);
         let spec = InstanceSpec { alarm, ..self.spec.clone() };
         let started = catch_unwind(AssertUnwindSafe(|| model.new_instance(&spec)));
-        let instance = started.unwrap_or_else(|panic| {
+        started.unwrap_or_else(|panic| {
             let instance = spec.name.clone();
             let (model, reason) = (model_name.to_string(), panic_message(&*panic).to_owned());
             Err(InstanceError::StartPanicked { instance, model, reason }.into())
-        })?;
-        self.queue.instance_started(self.index);
-        Ok(instance)
+        })
     }
 
     fn alarm(&self, model_name: Arc<str>, generation: u64) -> InstanceAlarm {

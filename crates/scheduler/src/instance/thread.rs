@@ -8,19 +8,22 @@ use std::{
 };
 
 use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
+use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
 
 use super::{
     error::InstanceError,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
+    warm_up::WarmupSample,
 };
 use crate::{
-    accounting::StreamAccounting,
+    ExecutionRules,
+    accounting::{Items, StreamAccounting},
     load::LoadMeter,
-    queue::Queued,
     queued_request::QueuedRequest,
-    request_queue::{RequestQueue, Work},
+    request_queue::{Done, RequestQueue, Work},
+    sequence::SequenceInputs,
     sync::mpsc,
 };
 
@@ -34,13 +37,22 @@ const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
     /// Responses may come after `execute` has returned.
     pub may_answer_later: bool,
     /// Each request is executed alone, so that the next one can be handed over ahead.
     pub is_pipelined: bool,
+    /// Its requests are executed together.
+    pub has_batching: bool,
+    /// What each instance executes before it gets requests.
+    pub warm_up: Vec<WarmupSample>,
     /// What all of them are at.
     pub load: LoadMeter,
+    /// What the model is told of sequences, where it has them.
+    pub sequences: Option<SequenceInputs>,
 }
 
 /// Runs on the thread of one instance: starts the instance, sends the outcome to `ready`, and executes
@@ -48,7 +60,9 @@ pub(crate) struct ModelContext {
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
     let queue = slot.queue.clone();
     let _end = EndOfThread(&queue, slot.index);
-    match slot.start(&context.name, &*context.model) {
+    let placement = context.execution.placement(&context.config, &slot.spec);
+    let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
+    match placed.and_then(|()| slot.start(context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -81,7 +95,7 @@ impl Drop for EndOfThread<'_> {
 }
 
 pub(super) struct InstanceThread<'a> {
-    context: &'a ModelContext,
+    pub(super) context: &'a ModelContext,
     pub(super) slot: InstanceSlot,
     pub(super) instance: Box<dyn ModelInstance>,
     backoff: RestartBackoff,
@@ -94,21 +108,22 @@ pub(super) struct InstanceThread<'a> {
 
 impl InstanceThread<'_> {
     fn serve(mut self) {
-        let mut done = 0;
+        let mut done = Done::from(0);
         loop {
             if self.instance.is_behind() {
-                self.slot.queue.finish(std::mem::take(&mut done));
+                self.slot.queue.finish(std::mem::take(&mut done.requests));
                 self.catch_up();
             }
             match self.slot.queue.pull(self.slot.index, done, || self.rest()) {
-                Work::Batch(requests) => done = self.execute(requests),
+                Work::Batch(requests) => done = Done::from(self.execute(requests)),
+                Work::Steps(steps) => done = self.execute_steps(steps),
                 Work::Dropped(dropped) => {
-                    done = dropped.len();
+                    done = Done::from(dropped.len());
                     self.slot.responses.answer_dropped(dropped);
                 }
                 Work::Restart(reason) => {
                     self.rest();
-                    done = 0;
+                    done = Done::from(0);
                     let Some(restarted) = self.restart(reason) else { return };
                     self = restarted;
                 }
@@ -153,21 +168,28 @@ impl InstanceThread<'_> {
     }
 
     /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
-    /// Returns how many requests are finished. After a panic the instance counts as broken.
+    /// Returns how many requests are finished.
     fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
-        let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
-        let (count, items) = (requests.len(), requests.iter().map(Queued::item_count).sum());
+        let count = requests.len();
         // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
         let mut pending = Vec::with_capacity(count);
-        pending.extend(requests.into_iter().map(|request| responses.take(request)));
-        let mut batch = self.new_batch(pending);
+        pending.extend(requests.into_iter().map(|request| self.slot.responses.take(request)));
+        let batch = self.new_batch(pending);
+        let (batch, streams) = self.run(batch);
+        count - self.answer(batch, streams)
+    }
+
+    /// Has the instance execute a batch. After a panic it counts as broken.
+    pub(super) fn run(&mut self, mut batch: Batch) -> (Batch, Option<Arc<StreamAccounting>>) {
+        let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let begun = batch.execution().received;
         if !self.context.may_answer_later {
             busy.begin(begun);
         }
         let streams = self.context.may_answer_later.then(|| {
             let accounting = responses.accounting().clone();
-            let streams = StreamAccounting::new(queue.clone(), accounting, items, open.open(begun));
+            let (items, open) = (Items::of(&batch), open.open(begun));
+            let streams = StreamAccounting::new(Some(queue.clone()), accounting, items, open);
             let streams = Arc::new(streams);
             batch.observe(streams.clone());
             streams
@@ -177,10 +199,16 @@ impl InstanceThread<'_> {
         if let Err(panic) = &result {
             batch.fail_all(&self.note_panic(&**panic));
         }
+        (batch, streams)
+    }
+
+    /// Answers an executed batch. Returns how many requests somebody else reports the end of.
+    pub(super) fn answer(&mut self, batch: Batch, streams: Option<Arc<StreamAccounting>>) -> usize {
+        self.slot.queue.about_to_answer(self.slot.index);
         let (end, taken) = self.slot.responses.answer_batch(batch, streams.as_deref());
         self.busy_until = end;
         // Without an observer nobody reports when a request that was taken has ended.
-        count - if streams.is_some() { taken } else { 0 }
+        if streams.is_some() { taken } else { 0 }
     }
 
     pub(super) fn new_batch(&self, requests: Vec<PendingRequest>) -> Batch {
@@ -234,7 +262,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match slot.start(model, &*context.model) {
+            match slot.start(context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();

@@ -6,15 +6,20 @@
 //! lock again, so that those who add more meanwhile know that somebody is on the way.
 //!
 //! What work is, and for whom, is not known here: conditions on the value are handed in.
+//!
+//! Threads that take the same work share a *lane*. Where work is for one thread only, each has a lane of its own, so that
+//! who adds work wakes whom it is for.
 
 #[cfg(test)]
 mod tests;
+mod timekeeper;
 
 use std::{
     ops::{Deref, DerefMut},
     time::{Duration, Instant},
 };
 
+use self::timekeeper::Timekeeper;
 use crate::{
     queue::GrowingBatch,
     sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_timeout_while},
@@ -23,23 +28,39 @@ use crate::{
 /// A value under a lock, and the threads that sleep until it has something for them.
 pub(crate) struct Parking<S> {
     state: Mutex<State<S>>,
-    /// Where threads without work sleep.
+    /// One for each lane, of which there is at least one.
+    places: Vec<Places>,
+    /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
+    observers: Condvar,
+    /// Where the thread sleeps that looks when a time has come.
+    timekeeper: Condvar,
+}
+
+/// Where the threads of a lane wait.
+#[derive(Default)]
+struct Places {
+    /// Where those without work sleep.
     sleepers: Condvar,
     /// Where the leader waits.
     leader: Condvar,
-    /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
-    observers: Condvar,
 }
 
 struct State<S> {
     value: S,
+    lanes: Vec<Lane>,
+    /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
+    observing: usize,
+    timekeeper: Timekeeper,
+}
+
+/// The threads of a lane that wait.
+#[derive(Default)]
+struct Lane {
     /// Threads asleep that nobody has woken yet.
     sleeping: usize,
     /// Threads woken that have not looked at the value yet.
     woken: usize,
     leader: Option<Leader>,
-    /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
-    observing: usize,
 }
 
 struct Leader {
@@ -51,22 +72,33 @@ struct Leader {
 pub(crate) struct Locked<'a, S> {
     parking: &'a Parking<S>,
     state: MutexGuard<'a, State<S>>,
+    /// Whose threads wait and are woken.
+    lane: usize,
 }
 
 impl<S> Parking<S> {
-    pub fn new(value: S) -> Self {
-        let state = State { value, sleeping: 0, woken: 0, leader: None, observing: 0 };
+    /// `lanes`: how many there are, at least one.
+    pub fn new(value: S, lanes: usize) -> Self {
+        let lanes = lanes.max(1);
+        let waiting = (0..lanes).map(|_| Lane::default()).collect();
+        let timekeeper = Timekeeper::default();
         Self {
-            state: Mutex::new(state),
-            sleepers: Condvar::new(),
-            leader: Condvar::new(),
+            state: Mutex::new(State { value, lanes: waiting, observing: 0, timekeeper }),
+            places: (0..lanes).map(|_| Places::default()).collect(),
             observers: Condvar::new(),
+            timekeeper: Condvar::new(),
         }
     }
 
-    /// No code that can panic half-way through a change runs under this lock.
+    /// No code that can panic half-way through a change runs under this lock. What is done with it concerns the first
+    /// lane.
     pub fn lock(&self) -> Locked<'_, S> {
-        Locked { parking: self, state: self.state.lock_unpoisoned() }
+        self.lock_lane(0)
+    }
+
+    /// The same for another lane, by its number.
+    pub fn lock_lane(&self, lane: usize) -> Locked<'_, S> {
+        Locked { parking: self, state: self.state.lock_unpoisoned(), lane }
     }
 
     /// Waits until `condition` holds, for `timeout` at most; returns whether it does. The condition is looked at
@@ -83,69 +115,83 @@ impl<S> Parking<S> {
 }
 
 impl<'a, S> Locked<'a, S> {
+    /// The same lock, for what concerns another lane.
+    pub fn in_lane(self, lane: usize) -> Self {
+        Self { lane, ..self }
+    }
+
     pub fn has_leader(&self) -> bool {
-        self.state.leader.is_some()
+        self.waiting().leader.is_some()
     }
 
     /// Whether a thread has no work, or was woken and has not looked for it yet.
     pub fn has_idle_threads(&self) -> bool {
-        self.state.sleeping > 0 || self.state.woken > 0
+        self.waiting().sleeping > 0 || self.waiting().woken > 0
+    }
+
+    /// The threads that are so, and the leader.
+    pub fn idle_threads(&self) -> usize {
+        let Lane { sleeping, woken, leader } = self.waiting();
+        sleeping + woken + usize::from(leader.is_some())
     }
 
     /// Sleeps until there is work, or `is_needed` for another reason.
     pub fn sleep(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.state.sleeping += 1;
-        let is_waiting = |state: &mut State<S>| state.woken == 0 && !is_needed(&state.value);
-        let Self { parking, state } = self;
-        let state = parking.sleepers.wait_while_unpoisoned(state, is_waiting);
-        Self { parking, state }.awake()
+        self.waiting_mut().sleeping += 1;
+        let Self { parking, state, lane } = self;
+        let is_waiting =
+            |state: &mut State<S>| state.lanes[lane].woken == 0 && !is_needed(&state.value);
+        let state = parking.places[lane].sleepers.wait_while_unpoisoned(state, is_waiting);
+        Self { parking, state, lane }.awake()
     }
 
     /// Counts a thread that does not sleep any more. The wake-up may have been meant for another thread, which then finds
     /// itself needed as well, or sleeps on, because this one sees to what there is.
     fn awake(mut self) -> Self {
-        if self.state.woken > 0 {
-            self.state.woken -= 1;
+        let waiting = self.waiting_mut();
+        if waiting.woken > 0 {
+            waiting.woken -= 1;
         } else {
-            self.state.sleeping -= 1;
+            waiting.sleeping -= 1;
         }
         self
     }
 
     /// [`Locked::sleep`] for `limit` at most.
     pub fn sleep_for(mut self, limit: Duration, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.state.sleeping += 1;
-        let is_waiting = |state: &mut State<S>| state.woken == 0 && !is_needed(&state.value);
-        let Self { parking, state } = self;
-        let waited =
-            wait_timeout_while(&parking.state, &parking.sleepers, state, limit, is_waiting);
-        Self { parking, state: waited.0 }.awake()
+        self.waiting_mut().sleeping += 1;
+        let Self { parking, state, lane } = self;
+        let is_waiting =
+            |state: &mut State<S>| state.lanes[lane].woken == 0 && !is_needed(&state.value);
+        let sleepers = &parking.places[lane].sleepers;
+        let waited = wait_timeout_while(&parking.state, sleepers, state, limit, is_waiting);
+        Self { parking, state: waited.0, lane }.awake()
     }
 
     /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread
     /// `is_needed` for another reason.
     pub fn lead(mut self, batch: GrowingBatch, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.state.leader = Some(Leader { batch, is_woken: false });
+        self.waiting_mut().leader = Some(Leader { batch, is_woken: false });
         let timeout = batch.until.saturating_duration_since(Instant::now());
+        let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| {
-            let is_woken = state.leader.as_ref().is_none_or(|leader| leader.is_woken);
-            !is_woken && !is_needed(&state.value)
+            let leader = state.lanes[lane].leader.as_ref();
+            !leader.is_none_or(|leader| leader.is_woken) && !is_needed(&state.value)
         };
-        let Self { parking, state } = self;
-        let waited =
-            wait_timeout_while(&parking.state, &parking.leader, state, timeout, is_waiting);
+        let leader = &parking.places[lane].leader;
+        let waited = wait_timeout_while(&parking.state, leader, state, timeout, is_waiting);
         let mut state = waited.0;
-        state.leader = None;
-        Self { parking, state }
+        state.lanes[lane].leader = None;
+        Self { parking, state, lane }
     }
 
     /// Sleeps as long as `condition` holds, not to be woken for work: only [`Locked::wake_sleepers`] makes
     /// the thread look again.
     pub fn sleep_while(self, condition: impl Fn(&S) -> bool) -> Self {
-        let Self { parking, state } = self;
+        let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| condition(&state.value);
-        let state = parking.sleepers.wait_while_unpoisoned(state, is_waiting);
-        Self { parking, state }
+        let state = parking.places[lane].sleepers.wait_while_unpoisoned(state, is_waiting);
+        Self { parking, state, lane }
     }
 
     /// Unlocks after a request was added, and wakes a thread for it where that is necessary.
@@ -157,12 +203,13 @@ impl<'a, S> Locked<'a, S> {
         one_is_enough: bool,
         ends_wait: impl FnOnce(&S, &GrowingBatch) -> bool,
     ) {
-        let State { value, leader, woken, .. } = &mut *self.state;
+        let lane = self.lane;
+        let State { value, lanes, .. } = &mut *self.state;
+        let Lane { leader, woken, .. } = &mut lanes[lane];
         if let Some(leader) = leader {
             if !leader.is_woken && ends_wait(value, &leader.batch) {
                 leader.is_woken = true;
-                let parking = self.unlock();
-                parking.leader.notify_one();
+                self.unlock().leader.notify_one();
             }
         } else if !(one_is_enough && *woken > 0) {
             self.wake_one();
@@ -172,32 +219,51 @@ impl<'a, S> Locked<'a, S> {
     /// Unlocks after a thread has taken its work, and wakes another one for the `left` requests where nobody is
     /// on the way to them.
     pub fn wake_for_rest(self, left: usize) {
-        if left > self.state.woken && self.state.leader.is_none() {
+        if left > self.waiting().woken && !self.has_leader() {
             self.wake_one();
         }
     }
 
     /// Unlocks, and wakes a thread that sleeps, if one does.
     pub fn wake_one(mut self) {
-        if self.state.sleeping == 0 {
+        let waiting = self.waiting_mut();
+        if waiting.sleeping == 0 {
             return;
         }
-        self.state.sleeping -= 1;
-        self.state.woken += 1;
+        waiting.sleeping -= 1;
+        waiting.woken += 1;
         self.unlock().sleepers.notify_one();
+    }
+
+    /// Wakes a thread of a lane, be it asleep or the leader, without unlocking.
+    pub fn wake_lane(&mut self, lane: usize) {
+        let Some(waiting) = self.state.lanes.get_mut(lane) else { return };
+        let places = &self.parking.places[lane];
+        if let Some(leader) = &mut waiting.leader {
+            leader.is_woken = true;
+            places.leader.notify_one();
+        } else if waiting.sleeping > 0 {
+            waiting.sleeping -= 1;
+            waiting.woken += 1;
+            places.sleepers.notify_one();
+        }
     }
 
     /// Unlocks, and makes every thread and every observer look at the value again.
     pub fn wake_all(self) {
-        let parking = self.unlock();
-        parking.sleepers.notify_all();
-        parking.leader.notify_all();
+        let Self { parking, state, .. } = self;
+        drop(state);
+        for place in &parking.places {
+            place.sleepers.notify_all();
+            place.leader.notify_all();
+        }
         parking.observers.notify_all();
+        parking.timekeeper.notify_all();
     }
 
-    /// Makes the threads that sleep check whether they are needed.
+    /// Makes the threads that sleep, in any lane, check whether they are needed.
     pub fn wake_sleepers(&self) {
-        self.parking.sleepers.notify_all();
+        self.parking.places.iter().for_each(|place| place.sleepers.notify_all());
     }
 
     /// Makes those in [`Parking::wait_for`] check their condition.
@@ -207,8 +273,16 @@ impl<'a, S> Locked<'a, S> {
         }
     }
 
-    fn unlock(self) -> &'a Parking<S> {
-        self.parking
+    fn waiting(&self) -> &Lane {
+        &self.state.lanes[self.lane]
+    }
+
+    fn waiting_mut(&mut self) -> &mut Lane {
+        &mut self.state.lanes[self.lane]
+    }
+
+    fn unlock(self) -> &'a Places {
+        &self.parking.places[self.lane]
     }
 }
 

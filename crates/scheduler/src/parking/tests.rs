@@ -76,7 +76,7 @@ fn take_in_pairs(parking: &Shared) -> u64 {
 /// Runs two threads that add three things each beside three that take them.
 fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
     let run = move || {
-        let parking = Arc::new(Parking::new(Things::default()));
+        let parking = Arc::new(Parking::new(Things::default(), 1));
         let spawn = |f: Box<dyn FnOnce(&Shared) -> u64 + Send>| {
             let parking = parking.clone();
             thread::spawn(move || f(&parking))
@@ -98,7 +98,8 @@ fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
         let taken: u64 = takers.into_iter().map(|taker| taker.join().expect("no panic")).sum();
         assert_eq!(taken, 6);
         let state = parking.state.lock().expect("no panic");
-        assert_eq!((state.sleeping, state.woken, state.observing), (0, 0, 0));
+        let lane = &state.lanes[0];
+        assert_eq!((lane.sleeping, lane.woken, state.observing), (0, 0, 0));
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
@@ -123,7 +124,7 @@ fn a_leader_is_woken_when_its_batch_is_complete() {
 fn a_leader_gives_up_when_its_time_is_over() {
     shuttle::check_random(
         || {
-            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }));
+            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }, 1));
             let batch =
                 GrowingBatch { until: Instant::now() + Duration::from_secs(60), enough_items: 2 };
             let things = parking.lock().lead(batch, |things| things.is_closed);
@@ -136,7 +137,7 @@ fn a_leader_gives_up_when_its_time_is_over() {
 #[test]
 fn nobody_sleeps_while_there_is_work_for_another_thread() {
     let run = || {
-        let parking = Arc::new(Parking::new(Things::default()));
+        let parking = Arc::new(Parking::new(Things::default(), 1));
         // Each thread is busy until all of them are.
         let all_busy = Arc::new(Barrier::new(3));
         let takers = [(); 3].map(|()| {
@@ -155,4 +156,47 @@ fn nobody_sleeps_while_there_is_work_for_another_thread() {
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
+}
+
+#[test]
+fn each_lane_is_woken_for_its_own_work() {
+    /// Things for each of two threads.
+    #[derive(Default)]
+    struct Two {
+        left: [u64; 2],
+        is_closed: bool,
+    }
+    let run = || {
+        let parking = Arc::new(Parking::new(Two::default(), 2));
+        let threads: Vec<_> = (0..2)
+            .map(|lane| {
+                let parking = parking.clone();
+                thread::spawn(move || {
+                    let (mut two, mut taken) = (parking.lock_lane(lane), 0);
+                    loop {
+                        taken += std::mem::take(&mut two.left[lane]);
+                        if two.is_closed {
+                            return taken;
+                        }
+                        two = two.sleep(|two| two.is_closed);
+                    }
+                })
+            })
+            .collect();
+        for lane in [0, 1, 1, 0, 1] {
+            let mut two = parking.lock();
+            two.left[lane] += 1;
+            two.in_lane(lane).wake_for_new(true, |_, _| true);
+        }
+        // Each thread must come for its own, or this never ends.
+        while parking.lock().left != [0, 0] {
+            thread::yield_now();
+        }
+        let mut two = parking.lock();
+        two.is_closed = true;
+        two.wake_all();
+        let taken: Vec<u64> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+        assert_eq!(taken, [2, 3]);
+    };
+    shuttle::check_random(run, ITERATIONS);
 }

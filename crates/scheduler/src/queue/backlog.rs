@@ -1,12 +1,13 @@
 //! All requests that wait for the instances of one queue, with the rules by which they are served.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 
 use super::{
+    auto_delay::{AutoDelay, Situation},
     batching::{BatchRules, Decision, next_batch},
-    join_rules::JoinRules,
+    join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
     queued::Queued,
 };
@@ -16,6 +17,8 @@ pub(crate) struct Backlog<T> {
     requests: PriorityQueue<T>,
     rules: BatchRules,
     join_rules: JoinRules,
+    /// Where it is learned how long a batch is to wait.
+    auto_delay: Option<Box<AutoDelay>>,
     /// The place of the next request in the order of arrival.
     next_arrival: u64,
     /// No request is served until this many wait; 0 once they are released.
@@ -27,11 +30,26 @@ impl<T: Queued> Backlog<T> {
         let (rules, join_rules) = (BatchRules::from_config(config), JoinRules::from_config(config));
         // Where requests of two clients may not fit together, turns of one request would make batches of one.
         let turn_items = if join_rules.keep_apart() { rules.max_items() } else { 1 };
-        let requests = match config.scheduling() {
-            Scheduling::Dynamic(dynamic) => PriorityQueue::from_config(dynamic, turn_items),
-            _ => PriorityQueue::plain(),
+        let (requests, learns_delay) = match config.scheduling() {
+            Scheduling::Dynamic(dynamic) => {
+                (PriorityQueue::from_config(dynamic, turn_items), dynamic.learns_delay)
+            }
+            _ => (PriorityQueue::plain(), false),
         };
-        Self { requests, rules, join_rules, next_arrival: 0, hold_until_queued }
+        let auto_delay = learns_delay.then(Box::<AutoDelay>::default);
+        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
+    }
+
+    /// Of one instance whose sequences are batched by age.
+    pub fn of_sequences(
+        config: &ModelConfig,
+        batching: &SequenceBatching,
+        hold_until_queued: usize,
+    ) -> Self {
+        let rules = BatchRules::of_sequences(config, batching);
+        let join_rules = JoinRules::from_config(config);
+        let (requests, auto_delay) = (PriorityQueue::plain(), None);
+        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
     }
 
     pub fn len(&self) -> usize {
@@ -48,6 +66,11 @@ impl<T: Queued> Backlog<T> {
         self.rules.has_delay() || self.requests.has_timeouts()
     }
 
+    /// Whether requests may fail because they have waited too long.
+    pub fn rejects_late(&self) -> bool {
+        self.requests.rejects_late()
+    }
+
     /// Whether several requests may be served together.
     pub fn joins_requests(&self) -> bool {
         self.rules.joins_requests()
@@ -56,8 +79,12 @@ impl<T: Queued> Backlog<T> {
     /// Appends a request and returns when it expires; a full queue gives it back.
     pub fn push(&mut self, mut request: T) -> Result<Option<Instant>, T> {
         request.set_arrival(self.next_arrival);
+        let queued_at = request.queued_at();
         let expires_at = self.requests.push(request)?;
         self.next_arrival += 1;
+        if let Some(auto_delay) = &mut self.auto_delay {
+            auto_delay.arrived(queued_at, self.requests.item_count());
+        }
         Ok(expires_at)
     }
 
@@ -77,12 +104,51 @@ impl<T: Queued> Backlog<T> {
     /// What an idle instance is to do now. `is_closed`: no more requests will come, so nothing is gained by
     /// waiting.
     pub fn decide(&mut self, now: Instant, is_closed: bool) -> Decision {
+        self.decide_beside(0, now, is_closed)
+    }
+
+    /// The same while so many other instances are idle, too.
+    pub fn decide_beside(&mut self, others: usize, now: Instant, is_closed: bool) -> Decision {
         if self.is_held(is_closed) {
             return Decision::Empty;
         }
-        let join_rules = &self.join_rules;
-        let can_join = |a: &T, b: &T| a.can_join(b, join_rules);
-        next_batch(&mut self.requests, &self.rules, can_join, now, is_closed)
+        let (join_rules, items) = (&self.join_rules, self.requests.item_count());
+        let mut next = |is_closed| {
+            let joins =
+                |first: &T, new: &T, extent: &mut Extent| new.joins(first, extent, join_rules);
+            next_batch(&mut self.requests, &self.rules, joins, now, is_closed)
+        };
+        let decision = next(is_closed);
+        let (Decision::Wait(batch), Some(auto_delay)) = (decision, &mut self.auto_delay) else {
+            return decision;
+        };
+        let situation = Situation { now, items, free_instances: others + 1 };
+        // Not to wait for more is what is done where none will come.
+        auto_delay.decide(batch, situation).map_or_else(|| next(true), Decision::Wait)
+    }
+
+    /// Whether [`Backlog::begins`] and [`Backlog::ended`] are to be told.
+    pub fn learns_delay(&self) -> bool {
+        self.auto_delay.is_some()
+    }
+
+    /// An instance begins with these requests, which were taken.
+    pub fn begins(&mut self, instance: usize, requests: &[T], now: Instant) {
+        if let Some(auto_delay) = &mut self.auto_delay {
+            auto_delay.begins(instance, requests.iter().map(T::item_count).sum(), now);
+        }
+    }
+
+    /// An instance is done with what it had.
+    pub fn ended(&mut self, instance: usize, now: Instant) {
+        if let Some(auto_delay) = &mut self.auto_delay {
+            auto_delay.ended(instance, self.requests.item_count(), now);
+        }
+    }
+
+    /// How long batches waited lately for more requests, where that is learned.
+    pub fn learned_delay(&self) -> Option<Duration> {
+        self.auto_delay.as_ref().map(|auto_delay| auto_delay.mean_wait())
     }
 
     /// Whether requests are still held back until enough of them wait. Once released, they are never held again.
@@ -106,6 +172,12 @@ impl<T: Queued> Backlog<T> {
     /// Removes all requests that nobody waits for: each must be answered.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         self.requests.take_abandoned()
+    }
+
+    /// Removes all requests that fail because they have waited too long: each must be answered. Also returns when the next
+    /// one may have.
+    pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        self.requests.take_expired(now)
     }
 
     /// Removes the requests that the last decision found expired or abandoned: each must be answered.

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
+use galatea_config::{DynamicBatching, QueuePolicy};
 
 use super::{
-    fair_list::{Entry, FairList},
+    fair_list::Entry,
+    levels::{self, Levels},
     queued::Queued,
 };
 
@@ -16,17 +17,10 @@ pub(crate) enum DropReason {
     Abandoned,
 }
 
-/// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.
-struct Level<T> {
-    policy: QueuePolicy,
-    timely: FairList<T>,
-    late: FairList<T>,
-}
-
 /// A place in the order in which requests are served: level by level, timely ones first.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cursor {
-    level: usize,
+    level: u64,
     is_late: bool,
     index: usize,
 }
@@ -35,12 +29,27 @@ impl Cursor {
     pub fn advance(&mut self) {
         self.index += 1;
     }
+
+    /// Whether both are among requests of one level, timely or late.
+    pub fn is_in_list_of(&self, other: Self) -> bool {
+        (self.level, self.is_late) == (other.level, other.is_late)
+    }
+
+    /// On to the late requests of the level, or to the next level; false when it is the last that can be.
+    fn pass_on(&mut self) -> bool {
+        let next = match self.is_late {
+            true => self.level.checked_add(1),
+            false => Some(self.level),
+        };
+        let is_late = !self.is_late;
+        *self = Self { level: next.unwrap_or(self.level), is_late, index: 0 };
+        next.is_some()
+    }
 }
 
 /// Waiting requests in the order in which they are served.
 pub(super) struct PriorityQueue<T> {
-    levels: Vec<Level<T>>,
-    default_level: usize,
+    levels: Levels<T>,
     len: usize,
     item_count: u64,
     dropped: Vec<(T, DropReason)>,
@@ -49,29 +58,16 @@ pub(super) struct PriorityQueue<T> {
 impl<T: Queued> PriorityQueue<T> {
     /// One level without limits.
     pub fn plain() -> Self {
-        Self::with_policies(vec![QueuePolicy::default()], 0, 1)
+        Self::of_levels(Levels::plain())
     }
 
-    /// `turn_items`: as for [`FairList`], within each level.
+    /// `turn_items`: as for [`FairList`](super::fair_list::FairList), within each level.
     pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
-        let default = config.default_queue_policy;
-        let policies = match config.priority_levels {
-            0 => vec![default],
-            n => (1..=n)
-                .map(|l| config.priority_queue_policies.get(&l).copied().unwrap_or(default))
-                .collect(),
-        };
-        let default_level = config.default_priority_level.saturating_sub(1);
-        Self::with_policies(policies, usize::try_from(default_level).unwrap_or(0), turn_items)
+        Self::of_levels(Levels::from_config(config, turn_items))
     }
 
-    fn with_policies(policies: Vec<QueuePolicy>, default_level: usize, turn_items: u64) -> Self {
-        let list = || FairList::new(turn_items);
-        let levels = policies
-            .into_iter()
-            .map(|policy| Level { policy, timely: list(), late: list() })
-            .collect();
-        Self { levels, default_level, len: 0, item_count: 0, dropped: Vec::new() }
+    fn of_levels(levels: Levels<T>) -> Self {
+        Self { levels, len: 0, item_count: 0, dropped: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -84,25 +80,24 @@ impl<T: Queued> PriorityQueue<T> {
     }
 
     pub fn has_priorities(&self) -> bool {
-        self.levels.len() > 1
+        self.levels.has_several()
     }
 
     pub fn has_timeouts(&self) -> bool {
-        self.levels.iter().any(|l| l.policy.default_timeout.is_some())
+        self.levels.policies().any(|policy| policy.default_timeout.is_some())
+    }
+
+    /// Whether requests may fail because they waited too long.
+    pub fn rejects_late(&self) -> bool {
+        self.levels.policies().any(levels::rejects)
     }
 
     /// Appends a request and returns when it expires; a full level gives it back.
     pub fn push(&mut self, value: T) -> Result<Option<Instant>, T> {
         let placement = value.placement();
-        let level = match usize::try_from(placement.priority) {
-            Ok(p) if (1..=self.levels.len()).contains(&p) => p - 1,
-            _ => self.default_level,
-        };
-        let Some(level) = self.levels.get_mut(level) else {
-            return Err(value);
-        };
+        let level = self.levels.of_priority(placement.priority);
         let limit = level.policy.max_queue_size as usize;
-        if limit > 0 && level.timely.len() + level.late.len() >= limit {
+        if limit > 0 && level.len() >= limit {
             return Err(value);
         }
         self.len += 1;
@@ -114,10 +109,9 @@ impl<T: Queued> PriorityQueue<T> {
 
     /// Puts a request that was taken back to where it was: before all others. It does not expire any more.
     pub fn push_front(&mut self, value: T) {
-        let Some(level) = self.levels.first_mut() else { return };
         self.len += 1;
         self.item_count += value.item_count();
-        level.timely.push_front(Entry { value, expires_at: None });
+        self.levels.first().timely.push_front(Entry { value, expires_at: None });
     }
 
     /// Moves `cursor` on to the next request that may be executed, if need be over to the next level; false
@@ -127,16 +121,15 @@ impl<T: Queued> PriorityQueue<T> {
     /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
     pub fn skip_unservable(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
         loop {
-            let Some(level) = self.levels.get_mut(cursor.level) else {
-                return false;
-            };
-            let entries = if cursor.is_late { &mut level.late } else { &mut level.timely };
+            let Some((number, level)) = self.levels.next(cursor.level) else { return false };
+            if number != cursor.level {
+                *cursor = Cursor { level: number, is_late: false, index: 0 };
+            }
+            let entries = level.list(cursor.is_late);
             let Some(entry) = entries.get(cursor.index) else {
-                *cursor = Cursor {
-                    level: cursor.level + usize::from(cursor.is_late),
-                    is_late: !cursor.is_late,
-                    index: 0,
-                };
+                if !cursor.pass_on() {
+                    return false;
+                }
                 continue;
             };
             let is_expired = !cursor.is_late && entry.expires_at.is_some_and(|t| t <= now);
@@ -145,7 +138,7 @@ impl<T: Queued> PriorityQueue<T> {
             } else if !is_expired {
                 entries.settle(cursor.index);
                 return true;
-            } else if level.policy.timeout_action == TimeoutAction::Reject {
+            } else if level.rejects() {
                 self.drop_at(*cursor, DropReason::Expired);
             } else if let Some(entry) = level.timely.remove(cursor.index) {
                 level.late.push_back(Entry { expires_at: None, ..entry });
@@ -159,6 +152,17 @@ impl<T: Queued> PriorityQueue<T> {
         entries.get(cursor.index)
     }
 
+    /// Moves the request at `cursor`, which was found servable, before as many of those before it in its list.
+    pub fn bring_forward(&mut self, cursor: Cursor, places: usize) {
+        if places == 0 {
+            return;
+        }
+        let Some((number, level)) = self.levels.next(cursor.level) else { return };
+        if number == cursor.level {
+            level.list(cursor.is_late).bring_forward(cursor.index, places);
+        }
+    }
+
     /// The request that is served next, as far as is known without a clock.
     pub fn front(&self) -> Option<&T> {
         let mut levels = self.levels.iter();
@@ -169,13 +173,15 @@ impl<T: Queued> PriorityQueue<T> {
     /// Removes the first `count` requests.
     pub fn take(&mut self, count: usize) -> Vec<T> {
         let mut taken = Vec::with_capacity(count.min(self.len));
-        for level in &mut self.levels {
+        let mut next = Some(levels::FIRST);
+        while let Some((number, level)) = next.and_then(|next| self.levels.next(next)) {
             for entries in [&mut level.timely, &mut level.late] {
                 entries.take(count - taken.len(), &mut taken);
             }
+            self.levels.release(number);
+            next = number.checked_add(1).filter(|_| taken.len() < count);
         }
-        self.len -= taken.len();
-        self.item_count -= taken.iter().map(T::item_count).sum::<u64>();
+        self.removed(&taken);
         taken
     }
 
@@ -183,13 +189,26 @@ impl<T: Queued> PriorityQueue<T> {
     /// [`PriorityQueue::skip_unservable`] are left to who called that.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         let mut abandoned = Vec::new();
-        for level in &mut self.levels {
+        self.levels.for_each(|level| {
             level.timely.take_abandoned(&mut abandoned);
             level.late.take_abandoned(&mut abandoned);
-        }
-        self.len -= abandoned.len();
-        self.item_count -= abandoned.iter().map(T::item_count).sum::<u64>();
+        });
+        self.removed(&abandoned);
         abandoned
+    }
+
+    /// Removes all requests that fail because they have waited too long, wherever they stand. Also returns when the next
+    /// one may have.
+    pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
+        let (mut expired, mut next) = (Vec::new(), None);
+        self.levels.for_each(|level| {
+            if level.rejects() {
+                let nearest = level.timely.take_expired(now, &mut expired);
+                next = [next, nearest].into_iter().flatten().min();
+            }
+        });
+        self.removed(&expired);
+        (expired, next)
     }
 
     /// Removes what [`PriorityQueue::skip_unservable`] dropped: each must be answered.
@@ -197,14 +216,26 @@ impl<T: Queued> PriorityQueue<T> {
         std::mem::take(&mut self.dropped)
     }
 
+    fn removed(&mut self, requests: &[T]) {
+        self.len -= requests.len();
+        self.item_count -= requests.iter().map(T::item_count).sum::<u64>();
+    }
+
     fn drop_at(&mut self, cursor: Cursor, reason: DropReason) {
-        let Some(level) = self.levels.get_mut(cursor.level) else { return };
-        let entries = if cursor.is_late { &mut level.late } else { &mut level.timely };
-        if let Some(entry) = entries.remove(cursor.index) {
+        let Some((number, level)) = self.levels.next(cursor.level) else { return };
+        if let Some(entry) = level.list(cursor.is_late).remove(cursor.index) {
             self.len -= 1;
             self.item_count -= entry.value.item_count();
             self.dropped.push((entry.value, reason));
         }
+        self.levels.release(number);
+    }
+}
+
+#[cfg(test)]
+impl<T: Queued> PriorityQueue<T> {
+    pub fn existing_levels(&self) -> usize {
+        self.levels.existing_count()
     }
 }
 

@@ -7,7 +7,7 @@ use galatea_config::{QueuePolicy, TimeoutAction};
 use super::{
     DropReason, Placement,
     batching::{BatchRules, Decision, next_batch},
-    fake::{Fake, MS, batching, fake, same_shape},
+    fake::{Fake, MS, batching, fake, joins},
     priority_queue::PriorityQueue,
 };
 
@@ -25,7 +25,7 @@ fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected:
     for (id, &items) in sizes.iter().enumerate() {
         queue.push(fake(id, items, start)).expect("no limit");
     }
-    let got = match next_batch(&mut queue, &rules, same_shape, start + MS * age_ms, false) {
+    let got = match next_batch(&mut queue, &rules, joins, start + MS * age_ms, false) {
         Decision::Take(n) => format!("take {n}"),
         Decision::Wait(w) => {
             format!("wait until {} or {}", (w.until - start).as_millis(), w.enough_items)
@@ -67,6 +67,29 @@ fn with_a_delay_the_batch_waits_for_a_preferred_size() {
 }
 
 #[test]
+fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
+    let config = batching(&[], MS * 0);
+    let now = Instant::now();
+    let taken = |clients: [u64; 2], look_ahead: usize| {
+        let mut queue = PriorityQueue::from_config(&config, 8);
+        for (id, shape) in [1, 2, 1, 3, 1, 2].into_iter().enumerate() {
+            let client = Some(clients[id % 2]);
+            queue.push(Fake { shape, client, ..fake(id, 1, now) }).expect("no limit");
+        }
+        let rules = BatchRules::dynamic(&config, 8).looking_ahead(look_ahead);
+        let mut batches = Vec::new();
+        while let Decision::Take(count) = next_batch(&mut queue, &rules, joins, now, false) {
+            batches.push(queue.take(count).iter().map(|f| f.id).collect::<Vec<_>>());
+        }
+        batches
+    };
+    assert_eq!(taken([7, 7], 0), [[0], [1], [2], [3], [4], [5]]);
+    assert_eq!(taken([7, 7], 1), [vec![0, 2], vec![1], vec![3], vec![4], vec![5]]);
+    assert_eq!(taken([7, 7], 9), [vec![0, 2, 4], vec![1, 5], vec![3]]);
+    assert_eq!(taken([7, 8], 9), [vec![0, 2, 4], vec![1, 5], vec![3]], "two clients");
+}
+
+#[test]
 fn requests_of_another_shape_end_a_batch() {
     let config = batching(&[], MS * 10);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
@@ -75,7 +98,7 @@ fn requests_of_another_shape_end_a_batch() {
         let request = Fake { shape, ..fake(id, 1, start) };
         queue.push(request).expect("no limit");
     }
-    assert_eq!(next_batch(&mut queue, &rules, same_shape, start, false), Decision::Take(2));
+    assert_eq!(next_batch(&mut queue, &rules, joins, start, false), Decision::Take(2));
 }
 
 #[test]
@@ -89,9 +112,9 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
     let placement = Placement { timeout: Some(MS * 2), ..Placement::default() };
     let urgent = Fake { placement, ..fake(1, 1, start + MS * 4) };
     queue.push(urgent).expect("no limit");
-    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 5, false);
+    let decision = next_batch(&mut queue, &rules, joins, start + MS * 5, false);
     assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 6), "{decision:?}");
-    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 6, false);
+    let decision = next_batch(&mut queue, &rules, joins, start + MS * 6, false);
     assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 10), "{decision:?}");
     let dropped = queue.take_dropped();
     assert!(matches!(&dropped[..], [(Fake { id: 1, .. }, DropReason::Expired)]), "{dropped:?}");
@@ -129,7 +152,7 @@ fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
     {
         queue.push(with_priority(priority, fake(id, 1, queued_at))).expect("no limit");
     }
-    let decision = next_batch(&mut queue, &rules, same_shape, start + MS * 2, false);
+    let decision = next_batch(&mut queue, &rules, joins, start + MS * 2, false);
     assert_eq!(decision, Decision::Take(4));
     let order: Vec<_> = queue.take(4).iter().map(|f| f.id).collect();
     assert_eq!(order, [2, 3, 1, 0]);
@@ -147,4 +170,80 @@ fn a_full_level_refuses_and_others_do_not() {
     let mut queue = PriorityQueue::from_config(&config, 1);
     let mut push = |priority| queue.push(with_priority(priority, fake(0, 1, start))).is_ok();
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
+}
+
+/// One level for each request: of as many as there can be, those exist that have a request, and a few.
+#[test]
+fn levels_exist_as_long_as_they_have_requests() {
+    const REQUESTS: usize = 20_000;
+    let mut config = batching(&[], Duration::ZERO);
+    config.priority_levels = u64::MAX;
+    config.default_priority_level = u64::MAX;
+    config.default_queue_policy.default_timeout = Some(MS);
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config, 1);
+    let level_of =
+        |id: usize| u64::MAX - (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000_007;
+    let fill = |queue: &mut PriorityQueue<Fake>, is_abandoned| {
+        for id in 0..REQUESTS {
+            let request = Fake { is_abandoned, ..fake(id, 1, start) };
+            queue.push(with_priority(level_of(id), request)).expect("no limit");
+        }
+        assert_eq!((queue.len(), queue.item_count()), (REQUESTS, REQUESTS as u64));
+        assert!(queue.existing_levels() > REQUESTS / 2);
+    };
+    let is_forgotten = |queue: &PriorityQueue<Fake>| {
+        assert_eq!((queue.len(), queue.item_count()), (0, 0));
+        assert!(queue.existing_levels() <= 8);
+    };
+
+    fill(&mut queue, false);
+    let mut levels = Vec::new();
+    while queue.len() > 0 {
+        levels.extend(queue.take(7).iter().map(|request| request.placement.priority));
+    }
+    assert!(levels.is_sorted());
+    assert_eq!(levels.len(), REQUESTS);
+    is_forgotten(&queue);
+
+    fill(&mut queue, false);
+    let (expired, next) = queue.take_expired(start + MS);
+    assert_eq!((expired.len(), next), (REQUESTS, None));
+    is_forgotten(&queue);
+
+    fill(&mut queue, true);
+    assert_eq!(queue.take_abandoned().len(), REQUESTS);
+    is_forgotten(&queue);
+
+    fill(&mut queue, false);
+    let rules = BatchRules::dynamic(&config, 8);
+    assert_eq!(next_batch(&mut queue, &rules, joins, start + MS, false), Decision::Empty);
+    assert_eq!(queue.take_dropped().len(), REQUESTS);
+    is_forgotten(&queue);
+}
+
+#[test]
+fn those_whose_time_is_over_leave_wherever_they_stand() {
+    let mut config = batching(&[], Duration::ZERO);
+    config.default_queue_policy.default_timeout = Some(MS * 30);
+    config.default_queue_policy.allows_timeout_override = true;
+    let start = Instant::now();
+    let mut queue = PriorityQueue::from_config(&config, 1);
+    for (id, timeout) in [20, 5, 0, 10, 5].into_iter().enumerate() {
+        let placement = Placement { timeout: Some(MS * timeout), ..Placement::default() };
+        let client = Some(id as u64 % 2);
+        let request = Fake { placement, client, ..fake(id, 1, start) };
+        queue.push(request).expect("no limit");
+    }
+    let mut expired_at = |ms: u32| {
+        let (expired, next) = queue.take_expired(start + MS * ms);
+        let mut ids: Vec<_> = expired.iter().map(|request| request.id).collect();
+        ids.sort_unstable();
+        (ids, next.map(|next| (next - start).as_millis()))
+    };
+    assert_eq!(expired_at(4), (vec![], Some(5)));
+    assert_eq!(expired_at(5), (vec![1, 4], Some(10)));
+    assert_eq!(expired_at(25), (vec![0, 3], Some(30)));
+    assert_eq!(expired_at(30), (vec![2], None));
+    assert_eq!((queue.len(), queue.item_count()), (0, 0));
 }

@@ -21,6 +21,8 @@ pub(super) struct InstanceSet {
     pub responses: Responses,
     starts_one_by_one: bool,
     members: Mutex<Vec<Member>>,
+    /// What answers the requests that wait for too long, where there are such.
+    expiry: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Member {
@@ -32,14 +34,15 @@ struct Member {
 
 impl InstanceSet {
     pub fn new(queue: Arc<RequestQueue>, responses: Responses, starts_one_by_one: bool) -> Self {
-        Self { queue, responses, starts_one_by_one, members: Mutex::new(Vec::new()) }
+        let (members, expiry) = (Mutex::new(Vec::new()), Mutex::new(None));
+        Self { queue, responses, starts_one_by_one, members, expiry }
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {
         self.members.lock_unpoisoned().iter().map(|member| member.spec.clone()).collect()
     }
 
-    /// Starts the threads of the instances that the queue was made for.
+    /// Starts the threads of the instances that the queue was made for, and the one for requests that wait too long.
     ///
     /// # Errors
     /// When a thread cannot be started, or an instance where they are one by one: the others are told of by `ready`.
@@ -49,6 +52,11 @@ impl InstanceSet {
         specs: Vec<InstanceSpec>,
         ready: &Outcomes,
     ) -> Result<()> {
+        let register = |(index, spec)| self.queue.register(index, spec, &context.config);
+        if let Err(error) = specs.iter().enumerate().try_for_each(register) {
+            (0..specs.len()).for_each(|index| self.queue.thread_ended(index));
+            return Err(error);
+        }
         let mut specs = specs.into_iter().enumerate();
         while let Some((index, spec)) = specs.next() {
             if let Err(error) = self.start_one(context, index, spec, ready) {
@@ -56,7 +64,7 @@ impl InstanceSet {
                 return Err(error);
             }
         }
-        Ok(())
+        self.watch_expiry(&context.name)
     }
 
     /// Adds instances and waits until all are ready; they execute requests as soon as each of them is.
@@ -69,6 +77,10 @@ impl InstanceSet {
         let mut start = |spec| {
             let index = self.queue.add_instance();
             added.push(index);
+            if let Err(error) = self.queue.register(index, &spec, &context.config) {
+                self.queue.thread_ended(index);
+                return Err(error);
+            }
             self.start_one(context, index, spec, &ready)
         };
         let all_started: Result<()> = specs.into_iter().try_for_each(&mut start);
@@ -116,6 +128,28 @@ impl InstanceSet {
             // Its panics are caught and logged where they happen.
             let _ = thread.join();
         }
+        let expiry = self.expiry.lock_unpoisoned().take();
+        let _ = expiry.map(JoinHandle::join);
+    }
+
+    fn watch_expiry(&self, model: &str) -> Result<()> {
+        if !self.queue.has_expiry() {
+            return Ok(());
+        }
+        let (queue, responses) = (self.queue.clone(), self.responses.clone());
+        let watch = move || {
+            while let Some(expired) = queue.next_expired() {
+                let count = expired.len();
+                responses.answer_dropped(expired);
+                queue.finish(count);
+            }
+        };
+        let thread = Builder::new().name(format!("time-outs {model}"));
+        let thread = thread
+            .spawn(watch)
+            .map_err(|source| InstanceError::NoExpiryThread { model: model.to_owned(), source })?;
+        *self.expiry.lock_unpoisoned() = Some(thread);
+        Ok(())
     }
 
     fn start_one(

@@ -6,26 +6,28 @@ use std::{
 };
 
 use galatea_backend::{InstanceSpec, Model, PendingRequest};
-use galatea_config::{ModelConfig, Scheduling};
+use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 use galatea_telemetry::{FailureReason, ModelStatistics, RefusalReason};
 use galatea_types::{
-    Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result,
+    Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result, Tensor,
 };
 
 use self::instance_set::InstanceSet;
 use crate::{
-    Scheduler,
+    ExecutionRules, Scheduler,
     accounting::RequestAccounting,
     completion::CompletionQueue,
-    instance::{ModelContext, Responses},
+    instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
-    request_queue::{Refusal, RequestQueue},
+    request_queue::{Accepted, Refusal, RequestQueue},
+    sequence::{Hold, SequenceInputs},
     sync::{LockExt, Mutex, mpsc},
 };
 
 mod instance_set;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
@@ -44,19 +46,24 @@ pub struct SchedulerSpec {
     pub instances: Vec<InstanceSpec>,
     /// Where requests are counted.
     pub statistics: Arc<ModelStatistics>,
-    /// Nothing is executed until this many requests are queued; 0 turns it off.
-    pub hold_until_queued: usize,
+    /// What each state of a sequence begins with, under the name of the model's input and with a batch dimension where the
+    /// model has one, in the order of the configuration.
+    pub initial_states: Vec<Tensor>,
+    /// For tests.
+    pub hold: Hold,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
+    /// What each instance executes, in this order, before it is ready, also when it is started again.
+    pub warm_up: Vec<WarmupSample>,
+    /// What limits the executions of all models, and where threads run.
+    pub execution: ExecutionRules,
 }
 
-/// The queues of one model version and the instance threads that pull from them.
+/// The queue of one model version and the instance threads that pull from it.
 ///
 /// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
 pub struct QueueScheduler {
-    /// One for each group of instances that share a queue.
-    sets: Vec<InstanceSet>,
-    route: Route,
+    set: InstanceSet,
     context: Arc<ModelContext>,
     has_batching: bool,
     /// Requests that one execution takes at most, if each is of one item.
@@ -65,9 +72,6 @@ pub struct QueueScheduler {
     /// One change of the instances at a time.
     changing: Mutex<()>,
 }
-
-/// Which queue takes a request, by its number.
-type Route = fn(&InferRequest) -> usize;
 
 impl QueueScheduler {
     /// Starts one thread per instance and starts each instance on its own thread, all at the same time unless told
@@ -80,58 +84,51 @@ impl QueueScheduler {
     /// that has no queue like this; `Internal` for a model without instances.
     pub fn start(mut spec: SchedulerSpec) -> Result<Arc<QueueScheduler>> {
         check(&spec)?;
-        let all = std::mem::take(&mut spec.instances);
-        Self::start_groups(spec, vec![all], |_| 0)
-    }
-
-    /// Starts groups of instances, each with a queue of its own.
-    fn start_groups(
-        spec: SchedulerSpec,
-        groups: Vec<Vec<InstanceSpec>>,
-        route: Route,
-    ) -> Result<Arc<QueueScheduler>> {
-        let SchedulerSpec { config, version, model, statistics, hold_until_queued, .. } = spec;
+        let instances = std::mem::take(&mut spec.instances);
+        let SchedulerSpec { config, version, model, statistics, hold, execution, .. } = spec;
         let starts_one_by_one = spec.starts_one_by_one;
-        let new_queue = |group: &Vec<InstanceSpec>| {
-            Arc::new(RequestQueue::new(&config, group.len(), hold_until_queued))
-        };
+        execution.warn_of_missing(&config);
+        let limiter = execution.rate_limiter.as_ref();
+        let queue = RequestQueue::limited(&config, instances.len(), hold, limiter);
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
-        let new_responses = || {
-            let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
-            Responses::new(config.name().clone(), accounting.clone(), order)
-        };
+        let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
+        let responses = Responses::new(config.name().clone(), accounting.clone(), order);
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
-        let new_set =
-            |group| InstanceSet::new(new_queue(group), new_responses(), starts_one_by_one);
-        let sets = groups.iter().map(new_set).collect();
+        let set = InstanceSet::new(queue, responses, starts_one_by_one);
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
             version,
             model,
             may_answer_later,
-            is_pipelined: !may_answer_later && matches!(config.scheduling(), Scheduling::Direct),
+            has_batching: config.has_batching(),
+            warm_up: spec.warm_up,
+            // What is handed over ahead would be executed without a permit.
+            is_pipelined: !may_answer_later
+                && execution.rate_limiter.is_none()
+                && matches!(config.scheduling(), Scheduling::Direct),
+            config: config.clone(),
+            execution,
             load: LoadMeter::default(),
+            sequences: sequence_inputs(&config, spec.initial_states),
         });
         let has_batching = config.has_batching();
         let per_execution = per_execution(&config);
         let changing = Mutex::new(());
-        let scheduler =
-            Self { sets, route, context, has_batching, per_execution, accounting, changing };
+        let scheduler = Self { set, context, has_batching, per_execution, accounting, changing };
         scheduler.sample_load(Instant::now());
-        scheduler.start_instances(groups).inspect_err(|_| scheduler.stop())?;
+        scheduler.start_instances(instances).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
 
     /// Whether an instance works that would execute a request.
     pub fn has_working_instance(&self) -> bool {
-        self.sets.iter().any(|set| set.queue.has_working_instance())
+        self.set.queue.has_working_instance()
     }
 
     /// How many instances there are, and how many of them work.
     pub fn instance_counts(&self) -> (usize, usize) {
-        let counts = self.sets.iter().map(|set| set.queue.instance_counts());
-        counts.fold((0, 0), |(all, working), (a, w)| (all + a, working + w))
+        self.set.queue.instance_counts()
     }
 
     /// Notes what the instances and the queue are at, for [`QueueScheduler::load`]. Meant for twice a second.
@@ -148,9 +145,14 @@ impl QueueScheduler {
         self.context.load.load(now, self.accounting.pending(), capacity)
     }
 
+    /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
+    pub fn learned_batch_delay(&self) -> Option<Duration> {
+        self.set.queue.learned_delay()
+    }
+
     /// The instances there are.
     pub fn instances(&self) -> Vec<InstanceSpec> {
-        self.sets.iter().flat_map(InstanceSet::specs).collect()
+        self.set.specs()
     }
 
     /// Adds instances, and then removes those of these numbers ([`InstanceSpec::index`]), while the others go on.
@@ -161,19 +163,15 @@ impl QueueScheduler {
     /// The first error of a new instance: nothing has changed then.
     pub fn change_instances(&self, added: Vec<InstanceSpec>, removed: &[usize]) -> Result<()> {
         let _one_at_a_time = self.changing.lock_unpoisoned();
-        if let Some(set) = self.sets.first() {
-            set.add(&self.context, added)?;
-        }
+        self.set.add(&self.context, added)?;
         let deadline = Instant::now() + REMOVAL_LIMIT;
-        self.sets.iter().for_each(|set| set.remove(removed, deadline));
+        self.set.remove(removed, deadline);
         Ok(())
     }
 
-    fn start_instances(&self, groups: Vec<Vec<InstanceSpec>>) -> Result<()> {
+    fn start_instances(&self, instances: Vec<InstanceSpec>) -> Result<()> {
         let (ready, outcomes) = mpsc::channel();
-        for (set, group) in self.sets.iter().zip(groups) {
-            set.start(&self.context, group, &ready)?;
-        }
+        self.set.start(&self.context, instances, &ready)?;
         drop(ready);
         // Ends when every thread has sent its outcome or ended.
         outcomes.iter().collect()
@@ -182,29 +180,24 @@ impl QueueScheduler {
     /// Counts a request that its queue did not accept, and returns the error for it.
     fn refuse(&self, pending: &mut PendingRequest, refusal: Refusal) -> Error {
         self.accounting.dequeued();
-        let prefix = pending.request.message_prefix();
-        let (refused, error) = match refusal {
-            Refusal::Closed => (RefusalReason::Unloading, RequestFailure::Closed { prefix }),
-            Refusal::Full => (RefusalReason::QueueFull, RequestFailure::QueueFull { prefix }),
-            Refusal::NoWorkingInstance(reason) => {
-                let model = self.context.name.to_string();
-                let failure = RequestFailure::NoWorkingInstance { prefix, model, reason };
-                (RefusalReason::NoInstance, failure)
-            }
-        };
-        self.accounting.refused(refused);
+        let refused = refusals::refusal_reason(&refusal);
+        if let Some(reason) = refused {
+            self.accounting.refused(reason);
+        }
         let reason = match refused {
-            RefusalReason::NoInstance => FailureReason::Other,
-            _ => FailureReason::Rejected,
+            Some(RefusalReason::Unloading | RefusalReason::QueueFull) => FailureReason::Rejected,
+            _ => FailureReason::Other,
         };
-        let error = error.into();
+        let is_mistake = matches!(refusal, Refusal::OfSequence(_));
+        let error = refusals::failure(&self.context.name, &pending.request, refusal).into();
         let PendingRequest { request, context, .. } = pending;
+        if is_mistake {
+            // As any other request that does not fit the model, it is not counted.
+            context.finish(Instant::now());
+            return error;
+        }
         self.accounting.failed(&request.id, context, reason, &error);
         error
-    }
-
-    fn queue_for(&self, request: &InferRequest) -> Option<&RequestQueue> {
-        self.sets.get((self.route)(request)).map(|set| &*set.queue)
     }
 
     /// Counts a request that comes to no queue, and makes the error for it a refusal.
@@ -226,7 +219,7 @@ impl QueueScheduler {
     }
 
     fn join(&self) {
-        self.sets.iter().for_each(InstanceSet::join);
+        self.set.join();
     }
 }
 
@@ -243,46 +236,57 @@ impl Scheduler for QueueScheduler {
             self.fail(&request, context, responder, (FailureReason::Backend, failure)).answer();
             return Ok(());
         }
-        let Some(queue) = self.queue_for(&request) else {
-            let failure = (FailureReason::Other, RequestFailure::NoQueue);
-            return Err(self.fail(&request, context, responder, failure));
-        };
+        if let Some(sequences) = &self.context.sequences
+            && let Some(failure) = refusals::unfit(sequences, &self.context.name, &request)
+        {
+            let mut context = context;
+            context.finish(Instant::now());
+            return Err(Refused::new(failure.into(), responder));
+        }
         let mut pending = PendingRequest::new(request, context, responder);
         pending.context.timeline.queued = Some(Instant::now());
         // Counted first: an instance may take the request before `push` returns.
         self.accounting.queued();
-        queue.push(QueuedRequest::new(pending)).map_err(|(mut queued, refusal)| {
-            let error = self.refuse(&mut queued.pending, refusal);
-            Refused::new(error, queued.pending.responder)
-        })
+        match self.set.queue.push(QueuedRequest::new(pending)) {
+            Ok(Accepted { restarts: None }) => Ok(()),
+            Ok(Accepted { restarts: Some(id) }) => {
+                let model = &self.context.name;
+                log::warn!(
+                    "sequence {id} for model '{model}' has a conflict. The previous sequence did not end before this \
+                     sequence start. Previous sequence will be terminated early."
+                );
+                Ok(())
+            }
+            Err((mut queued, refusal)) => {
+                let error = self.refuse(&mut queued.pending, refusal);
+                Err(Refused::new(error, queued.pending.responder))
+            }
+        }
     }
 
     fn in_flight(&self) -> usize {
-        self.sets.iter().map(|set| set.queue.in_flight()).sum()
+        self.set.queue.in_flight()
     }
 
     fn release_abandoned(&self) -> usize {
-        let release = |InstanceSet { queue, responses, .. }: &InstanceSet| {
-            let abandoned = queue.take_abandoned();
-            let count = abandoned.len();
-            responses.answer_abandoned(abandoned);
-            queue.finish(count);
-            count
-        };
-        self.sets.iter().map(release).sum()
+        let abandoned = self.set.queue.take_abandoned();
+        let count = abandoned.len();
+        self.set.responses.answer_dropped(abandoned);
+        self.set.queue.finish(count);
+        count
     }
 
     fn wait_until_idle(&self, deadline: Instant) -> bool {
-        self.sets.iter().all(|set| set.queue.wait_until_idle(deadline))
+        self.set.queue.wait_until_idle(deadline)
     }
 
     fn close(&self) {
-        self.sets.iter().for_each(|set| set.queue.close());
+        self.set.queue.close();
     }
 
     fn drain(&self, deadline: Instant) -> bool {
         self.close();
-        let has_ended = self.sets.iter().all(|set| set.queue.wait_for_end(deadline));
+        let has_ended = self.set.queue.wait_for_end(deadline);
         if has_ended {
             self.join();
         }
@@ -301,13 +305,14 @@ fn check(spec: &SchedulerSpec) -> Result<()> {
     config.check_support()?;
     let name = config.name();
     match config.scheduling() {
-        Scheduling::Direct | Scheduling::Dynamic(_) if spec.instances.is_empty() => {
-            Err(Error::internal(format!("model '{name}' has no instances")))
-        }
-        Scheduling::Direct | Scheduling::Dynamic(_) => Ok(()),
-        Scheduling::Sequence(_) | Scheduling::Ensemble(_) => {
+        Scheduling::Ensemble(_) => {
             Err(Error::internal(format!("model '{name}' needs another scheduler")))
         }
+        _ if spec.instances.is_empty() => {
+            Err(Error::internal(format!("model '{name}' has no instances")))
+        }
+        Scheduling::Sequence(batching) => check_states(spec, batching),
+        Scheduling::Direct | Scheduling::Dynamic(_) => Ok(()),
     }
 }
 
@@ -321,4 +326,28 @@ fn per_execution(config: &ModelConfig) -> usize {
 /// Whether responses leave in the order of arrival.
 pub(crate) fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
+}
+
+fn sequence_inputs(config: &ModelConfig, initial_states: Vec<Tensor>) -> Option<SequenceInputs> {
+    let Scheduling::Sequence(batching) = config.scheduling() else { return None };
+    Some(SequenceInputs::new(config, batching, initial_states))
+}
+
+/// What a request leaves as state must be there when the next one of its sequence begins.
+fn check_states(spec: &SchedulerSpec, batching: &SequenceBatching) -> Result<()> {
+    let name = spec.config.name();
+    if batching.states.is_empty() {
+        return Ok(());
+    }
+    if spec.config.is_decoupled() || spec.model.may_answer_later() {
+        return Err(Error::unsupported(format!(
+            "sequence_batching.state of model '{name}' is not supported where responses come after the execution that they \
+             are for, as those of decoupled models and of response senders do. Return the states with the response of each \
+             request, or keep them in the model"
+        )));
+    }
+    match spec.initial_states.len() == batching.states.len() {
+        true => Ok(()),
+        false => Err(Error::internal(format!("model '{name}' lacks initial states"))),
+    }
 }

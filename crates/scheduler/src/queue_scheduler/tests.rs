@@ -1,4 +1,4 @@
-//! The whole scheduler under the model checker: groups of instances with queues of their own.
+//! The whole scheduler under the model checker.
 
 use std::{
     sync::Mutex as StdMutex,
@@ -9,9 +9,10 @@ use galatea_backend::{
     Batch, ModelInstance, TakenRequest,
     testing::{instance_spec, model_config, prepared, request},
 };
-use galatea_types::{LockExt as _, Response, ResponseSink};
+use galatea_types::{CorrelationId, LockExt as _, Response, ResponseSink};
 
 use super::*;
+use crate::RateLimiter;
 
 /// Instances that note which requests they executed.
 #[derive(Default)]
@@ -85,12 +86,7 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
         let config = "name: 'm' backend: 'm' model_transaction_policy { decoupled: true }";
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: Arc::new(model_config(config)),
-            version: 1,
-            model: Arc::new(model),
-            instances: vec![instance_spec("m", 0)],
-            statistics: Arc::default(),
-            hold_until_queued: 0,
-            starts_one_by_one: false,
+            ..spec(model)
         });
         let scheduler = scheduler.expect("it starts");
         let request = prepared(InferRequest::new("m"), 1);
@@ -110,73 +106,121 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
     shuttle::check_random(run, 300);
 }
 
-/// By the first letter of the id.
-fn route(request: &InferRequest) -> usize {
-    usize::from(request.id.starts_with('b'))
+/// Instances of two slots each: every sequence is executed by one of them, in order.
+#[test]
+fn each_sequence_is_executed_by_one_instance_in_order() {
+    shuttle::check_random(|| run_sequences(ExecutionRules::default(), ""), 300);
 }
 
+/// The same where only one of the instances may execute at a time, and the other's requests are not for it.
 #[test]
-fn each_group_of_instances_serves_its_own_queue() {
-    let run = || {
-        let (model, answered) = (Noting::default(), Arc::<StdMutex<usize>>::default());
-        let executed = model.0.clone();
-        let spec = SchedulerSpec {
-            config: Arc::new(model_config("name: 'm' backend: 'm'")),
-            version: 1,
-            model: Arc::new(model),
-            instances: Vec::new(),
-            statistics: Arc::default(),
-            hold_until_queued: 0,
-            starts_one_by_one: false,
-        };
-        let groups =
-            vec![vec![instance_spec("a", 0)], vec![instance_spec("b", 0), instance_spec("b", 1)]];
-        let scheduler = QueueScheduler::start_groups(spec, groups, route).expect("it starts");
-        for id in ["a1", "b1", "a2", "b2", "b3"] {
-            let request = prepared(InferRequest { id: id.to_owned(), ..InferRequest::new("m") }, 1);
-            let responder = Responder::calling(Answered(answered.clone()));
-            assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
-        }
-        assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
-        assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (5, 0));
-        let executed = executed.lock_unpoisoned();
-        let on =
-            |name: &'static str| executed.iter().filter(move |line| line.contains(name)).cloned();
-        assert_eq!(on("on a").collect::<Vec<_>>(), ["a1 on a_0_0", "a2 on a_0_0"]);
-        let mut ids: Vec<_> = on("on b").map(|line| line[..2].to_owned()).collect();
-        ids.sort_unstable();
-        assert_eq!(ids, ["b1", "b2", "b3"]);
+fn sequences_wait_for_the_permit_of_their_instance() {
+    let limiter = "rate_limiter { resources { name: 'R' count: 1 } }";
+    let run = move || {
+        let rate_limiter = Some(RateLimiter::new(Vec::new()));
+        run_sequences(ExecutionRules { rate_limiter, ..ExecutionRules::default() }, limiter);
     };
     shuttle::check_random(run, 300);
+    shuttle::check_pct(run, 300, 3);
+}
+
+fn run_sequences(execution: ExecutionRules, of_group: &str) {
+    let (model, answered) = (Noting::default(), Arc::<StdMutex<usize>>::default());
+    let executed = model.0.clone();
+    let config = model_config(&format!(
+        "name: 'm' backend: 'm' sequence_batching {{}} instance_group {{ count: 2 {of_group} }}"
+    ));
+    let group = Arc::new(config.instance_groups()[0].clone());
+    let instance = |index| InstanceSpec { group: group.clone(), ..instance_spec("a", index) };
+    let scheduler = QueueScheduler::start(SchedulerSpec {
+        config: Arc::new(config),
+        instances: vec![instance(0), instance(1)],
+        execution,
+        ..spec(model)
+    });
+    let scheduler = scheduler.expect("it starts");
+    let ids = ["a1s", "b1s", "c1s", "a2", "b2e", "c2e", "a3e"];
+    for id in ids {
+        let request = prepared(
+            InferRequest {
+                id: id.to_owned(),
+                correlation_id: CorrelationId::Text(id[..1].to_owned()),
+                sequence_start: id.contains('s'),
+                sequence_end: id.contains('e'),
+                ..InferRequest::new("m")
+            },
+            1,
+        );
+        let responder = Responder::calling(Answered(answered.clone()));
+        assert!(scheduler.submit(request, RequestContext::new(), responder).is_ok());
+    }
+    assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
+    assert_eq!((*answered.lock_unpoisoned(), scheduler.in_flight()), (ids.len(), 0));
+    let executed = executed.lock_unpoisoned();
+    for sequence in ["a", "b", "c"] {
+        let of = |line: &&String| line.starts_with(sequence);
+        let lines: Vec<_> = executed.iter().filter(of).collect();
+        let numbers: Vec<_> = lines.iter().map(|line| &line[1..2]).collect();
+        assert!(numbers.is_sorted() && numbers.len() == if sequence == "a" { 3 } else { 2 });
+        let instance = |line: &String| line.split_once(" on ").map(|(_, on)| on.to_owned());
+        assert!(lines.iter().all(|line| instance(line) == instance(lines[0])), "{lines:?}");
+    }
 }
 
 #[test]
-fn a_request_without_a_queue_is_refused() {
+fn a_request_that_fits_no_sequence_is_refused() {
     shuttle::check_random(
         || {
-            let spec = SchedulerSpec {
-                config: Arc::new(model_config("name: 'm' backend: 'm'")),
-                version: 1,
-                model: Arc::new(Noting::default()),
-                instances: Vec::new(),
-                statistics: Arc::default(),
-                hold_until_queued: 0,
-                starts_one_by_one: false,
+            let config =
+                "name: 'm' backend: 'm' max_batch_size: 4 sequence_batching { control_input {
+               name: 'ID' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32 } } }";
+            let scheduler = QueueScheduler::start(SchedulerSpec {
+                config: Arc::new(model_config(config)),
+                ..spec(Noting::default())
+            });
+            let scheduler = scheduler.expect("it starts");
+            let refusal = |correlation_id, batch_size| {
+                let tensor =
+                    galatea_types::Tensor::new("x", galatea_types::DataType::Int8, [1], vec![0]);
+                let request = InferRequest {
+                    correlation_id,
+                    sequence_start: true,
+                    inputs: vec![tensor],
+                    ..InferRequest::new("m")
+                };
+                let request = prepared(request, batch_size);
+                let refused = scheduler.submit(request, RequestContext::new(), Responder::spent());
+                refused.expect_err("refused").into_error().message().to_owned()
             };
-            let groups = vec![vec![instance_spec("a", 0)]];
-            let scheduler = QueueScheduler::start_groups(spec, groups, |_| 1).expect("it starts");
-            let submitted = scheduler.submit(
-                request("m", 1, Vec::new()),
-                RequestContext::new(),
-                Responder::spent(),
-            );
-            assert_eq!(
-                submitted.expect_err("refused").into_error().message(),
-                "no queue takes the request"
-            );
+            let refusals = [
+                (CorrelationId::None, 1, "must specify a non-zero or non-empty correlation ID"),
+                (CorrelationId::Number(1), 2, "must specify batch-size 1 due to"),
+                (CorrelationId::Number(1 << 31), 1, "correlation ID '2147483648' of the request"),
+                (CorrelationId::Text("a".to_owned()), 1, "is no INT32, which the model takes as"),
+            ];
+            for (id, batch_size, text) in refusals {
+                let refusal = refusal(id, batch_size);
+                assert!(refusal.contains(text), "{refusal}");
+            }
         },
         10,
     );
+}
+
+/// One instance.
+fn spec(model: impl Model + 'static) -> SchedulerSpec {
+    SchedulerSpec {
+        config: Arc::new(model_config("name: 'm' backend: 'm'")),
+        version: 1,
+        model: Arc::new(model),
+        instances: vec![instance_spec("m", 0)],
+        statistics: Arc::default(),
+        initial_states: Vec::new(),
+        hold: Hold::default(),
+        starts_one_by_one: false,
+        warm_up: Vec::new(),
+        execution: ExecutionRules::default(),
+    }
 }
 
 #[test]
@@ -184,17 +228,12 @@ fn a_request_without_inputs_has_no_batch_size() {
     shuttle::check_random(
         || {
             let statistics = Arc::<ModelStatistics>::default();
-            let spec = SchedulerSpec {
+            let scheduler = QueueScheduler::start(SchedulerSpec {
                 config: Arc::new(model_config("name: 'm' backend: 'm' max_batch_size: 4")),
-                version: 1,
-                model: Arc::new(Noting::default()),
-                instances: Vec::new(),
                 statistics: statistics.clone(),
-                hold_until_queued: 0,
-                starts_one_by_one: false,
-            };
-            let groups = vec![vec![instance_spec("a", 0)]];
-            let scheduler = QueueScheduler::start_groups(spec, groups, |_| 0).expect("it starts");
+                ..spec(Noting::default())
+            });
+            let scheduler = scheduler.expect("it starts");
             let answered = Arc::<StdMutex<Vec<String>>>::default();
             let responder = Responder::calling(Failed(answered.clone()));
             let request = request("m", 1, Vec::new());

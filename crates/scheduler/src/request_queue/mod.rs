@@ -1,4 +1,4 @@
-//! The queue of waiting requests that instance threads pull from: [`Backlog`] decides what is next,
+//! The queue of waiting requests that instance threads pull from: what waits ([`Waiting`]) decides what is next,
 //! [`Parking`] who sleeps until then.
 //!
 //! There is no batcher thread: threads pull and form their batch themselves. A thread whose instance broke takes
@@ -8,36 +8,57 @@
 //! Where each request is executed alone, a busy instance may be handed the next ones ahead. Such a request still waits
 //! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
+mod ahead;
+mod expiry;
 mod handed_over;
+mod instances;
+mod learned_delay;
+mod permits;
+mod sequences;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
-use std::time::{Duration, Instant};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use galatea_config::ModelConfig;
-use galatea_types::Error;
+use galatea_types::{CorrelationId, Error};
 
-pub(crate) use self::handed_over::HandedOver;
-use self::handed_over::{Back, RequestsHandedOver};
+pub(crate) use self::{handed_over::HandedOver, waiting::NotExecuted};
+use self::{
+    handed_over::{Back, RequestsHandedOver},
+    waiting::{Batch, Waiting},
+};
 use crate::{
     instance::InstanceHealth,
     parking::{Locked, Parking},
-    queue::{Backlog, Decision, DropReason, Queued},
+    queue::{Decision, DropReason},
     queued_request::QueuedRequest,
+    rate_limiter::Permits,
+    sequence::{Hold, OfSequence, SequenceRefusal, Step, StepEnd},
 };
 
 /// Requests that wait for a group of instances, and the threads of those instances.
-pub(crate) struct RequestQueue<T = QueuedRequest> {
+pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
     parking: Parking<State<T>>,
     /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
+    /// How long batches wait is learned.
+    learns_delay: bool,
+    /// Each instance has work that no other may do.
+    is_per_instance: bool,
     /// The time where nothing depends on it.
     epoch: Instant,
+    /// Without a rate limiter everybody may execute.
+    permits: Option<Permits>,
 }
 
-struct State<T> {
-    backlog: Backlog<T>,
+struct State<T: OfSequence> {
+    waiting: Waiting<T>,
     handed_over: RequestsHandedOver<T>,
     /// Requests taken that have no final response yet, streams included.
     executing: usize,
@@ -50,10 +71,12 @@ struct State<T> {
 }
 
 /// What an instance thread is to do.
-pub(crate) enum Work<T> {
+pub(crate) enum Work<T: OfSequence> {
     Batch(Vec<T>),
+    /// Requests of sequences, in the order of their rows; `None`: a row without a request.
+    Steps(Vec<Option<Step<T, T::States>>>),
     /// Requests that are not executed, each to be answered.
-    Dropped(Vec<(T, DropReason)>),
+    Dropped(Vec<(T, NotExecuted)>),
     /// The thread's instance does not work any more: it must be restarted.
     Restart(Error),
     /// The instance is not one of the queue's any more: its thread ends as soon as its streams have.
@@ -62,11 +85,14 @@ pub(crate) enum Work<T> {
     End,
 }
 
-impl<T: Queued> Work<T> {
+impl<T: OfSequence> Work<T> {
     /// A request that was taken back.
     fn of(request: T) -> Self {
         match request.is_abandoned() {
-            true => Self::Dropped(vec![(request, DropReason::Abandoned)]),
+            true => {
+                let reason = NotExecuted::Request(DropReason::Abandoned);
+                Self::Dropped(vec![(request, reason)])
+            }
             false => Self::Batch(vec![request]),
         }
     }
@@ -94,36 +120,66 @@ pub(crate) struct Outage<T> {
     pub unserved: Vec<T>,
 }
 
+/// A request was accepted.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    /// It begins a sequence of this name although one that has not ended has it.
+    pub restarts: Option<CorrelationId>,
+}
+
 /// Why a request was not accepted.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
     Full,
     NoWorkingInstance(Error),
+    OfSequence(SequenceRefusal),
 }
 
-impl<T: Queued> RequestQueue<T> {
-    /// `hold_until_queued`: nothing is executed until this many requests wait.
-    pub fn new(config: &ModelConfig, instances: usize, hold_until_queued: usize) -> Self {
-        let backlog = Backlog::from_config(config, hold_until_queued);
+/// What an instance thread reports when it looks for work: what it took before that has its final response now.
+pub(crate) struct Done<T: OfSequence> {
+    /// Requests.
+    pub requests: usize,
+    /// Of those that were steps of sequences.
+    pub steps: Vec<StepEnd<T, T::States>>,
+}
+
+impl<T: OfSequence> From<usize> for Done<T> {
+    /// Requests that were no steps of sequences.
+    fn from(requests: usize) -> Self {
+        Self { requests, steps: Vec::new() }
+    }
+}
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// `hold`: nothing is executed until so many requests wait.
+    pub fn new(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
+        let mut waiting = Waiting::from_config(config, instances, hold);
+        let lanes = if waiting.is_per_instance() { instances } else { 1 };
         Self {
-            needs_clock: backlog.needs_clock(),
-            joins_requests: backlog.joins_requests(),
-            parking: Parking::new(State {
-                backlog,
-                handed_over: RequestsHandedOver::default(),
-                executing: 0,
-                complete: 0,
-                is_closed: false,
-                live_threads: instances,
-                health: InstanceHealth::new(instances),
-            }),
+            needs_clock: waiting.needs_clock(),
+            joins_requests: waiting.joins_requests(),
+            learns_delay: waiting.requests().is_some_and(|backlog| backlog.learns_delay()),
+            is_per_instance: waiting.is_per_instance(),
+            parking: Parking::new(
+                State {
+                    waiting,
+                    handed_over: RequestsHandedOver::default(),
+                    executing: 0,
+                    complete: 0,
+                    is_closed: false,
+                    live_threads: instances,
+                    health: InstanceHealth::new(instances),
+                },
+                lanes,
+            ),
             epoch: Instant::now(),
+            permits: None,
         }
     }
 
     /// Accepts a request, or gives it back with the reason why not.
-    pub fn push(&self, request: T) -> Result<(), (T, Refusal)> {
+    pub fn push(&self, request: T) -> Result<Accepted, (T, Refusal)> {
         let mut state = self.parking.lock();
         if state.is_closed {
             return Err((request, Refusal::Closed));
@@ -131,42 +187,54 @@ impl<T: Queued> RequestQueue<T> {
         if let Some(outage) = state.health.outage().cloned() {
             return Err((request, Refusal::NoWorkingInstance(outage)));
         }
-        let fits = !state.has_leader() || state.backlog.fits_next_batch(&request);
-        let expires_at = match state.backlog.push(request) {
+        let has_leader = state.has_leader();
+        let was_held = state.is_held();
+        let Some(backlog) = state.waiting.requests() else {
+            return self.push_of_sequence(state, request);
+        };
+        let fits = !has_leader || backlog.fits_next_batch(&request);
+        let expires_at = match backlog.push(request) {
             Ok(expires_at) => expires_at,
             Err(request) => return Err((request, Refusal::Full)),
         };
         if !state.is_held() {
+            state.expect_expiry(expires_at, was_held);
             state.wake_for_new(self.joins_requests, |state, batch| {
-                batch.is_ended_by(state.backlog.item_count(), expires_at, fits)
+                batch.is_ended_by(state.waiting.item_count(0), expires_at, fits)
             });
         }
-        Ok(())
+        Ok(Accepted { restarts: None })
     }
 
     /// Waits for something to do for instance `index`.
     ///
-    /// `done`: how many requests this thread took before have their final response now. [`Work::End`] comes only
-    /// when all requests have, so that no instance is dropped while a stream of it is open. `rest` is called before the
+    /// [`Work::End`] comes only when all requests have their final response, so that no instance is dropped while a stream of it is open. `rest` is called before the
     /// thread sleeps.
-    pub fn pull(&self, index: usize, done: usize, rest: impl Fn()) -> Work<T> {
-        let mut state = self.parking.lock();
-        state.finish(done);
+    pub fn pull(&self, index: usize, done: impl Into<Done<T>>, rest: impl Fn()) -> Work<T> {
+        let done = done.into();
+        let mut state = self.lock_for(index);
+        state.finish(done.requests);
+        state.finish_steps(index, done.steps);
+        state.note_end(index);
+        self.looks_for_work(index);
         loop {
+            let dropped = state.take_dropped();
+            if !dropped.is_empty() {
+                return Work::Dropped(dropped);
+            }
             if let Some(work) = state.called_off(index) {
-                let left = state.backlog.len();
-                state.wake_for_rest(left);
+                self.leave(state, index);
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
                 return Work::of(request);
             }
-            let decision = self.decide(&mut state);
-            let dropped = state.backlog.take_dropped();
+            let decision = self.decide(&mut state, index);
+            let dropped = state.take_dropped();
             if !dropped.is_empty() {
-                state.executing += dropped.len();
                 return Work::Dropped(dropped);
             }
+            state.wake_fed(index);
             if let Decision::Empty = decision {
                 match state.handed_over.take_oldest_back() {
                     Back::Request(request) => return Work::of(request),
@@ -181,86 +249,27 @@ impl<T: Queued> RequestQueue<T> {
             if !matches!(decision, Decision::Take(_)) {
                 rest();
             }
-            // The decision is only a value. A permit to execute (rate limiter) belongs here: without one the thread
-            // would sleep, and the requests stay in the backlog.
+            // The decision is only a value: without a permit the thread sleeps, and the requests stay in the backlog.
+            state = match self.admit(state, index, &decision, &rest) {
+                ControlFlow::Continue(state) => state,
+                ControlFlow::Break(later) => {
+                    state = later;
+                    continue;
+                }
+            };
             match decision {
-                Decision::Take(count) => return Work::Batch(take(state, count)),
+                Decision::Take(count) => return self.take(state, index, count),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
                 Decision::Empty if state.is_closed => {
                     state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
                 }
                 Decision::Wait(batch) if !state.has_leader() => {
-                    state = state.lead(batch, |s| s.is_closed || s.is_called_off(index));
+                    state = state.lead(batch, |s| s.is_closed || self.is_wanted(s, index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(|s| s.is_closed || s.is_called_off(index));
+                    state = state.sleep(|s| s.is_closed || self.is_wanted(s, index));
                 }
             }
-        }
-    }
-
-    /// Requests to be handed over to instance `index`, which executes one: `room` of them at most. `done`: as for
-    /// [`RequestQueue::pull`].
-    pub fn next_ahead(&self, index: usize, done: usize, room: usize) -> Vec<T> {
-        let mut state = self.parking.lock();
-        state.finish(done);
-        self.ahead(&mut state, index, room)
-    }
-
-    /// The same when it has executed a request while others were handed over to it: with the first of those it has begun,
-    /// if they were not taken back. `room`: how many more may wait in it; `None`: it executes none of them. What it has not
-    /// begun with is queued again then.
-    pub fn next(&self, index: usize, done: usize, room: Option<usize>) -> Next<T> {
-        let mut state = self.parking.lock();
-        state.finish(done);
-        let room = room.filter(|_| !state.is_called_off(index));
-        let complete = state.complete;
-        if let Some(room) = room {
-            let begun = state.handed_over.begin(index, complete);
-            let room = if begun.is_some() { room } else { 0 };
-            return Next { begun, ahead: self.ahead(&mut state, index, room) };
-        }
-        let taken = state.handed_over.take_all_back_from(index);
-        let begun = state.handed_over.begin(index, complete);
-        state.queue_again(taken);
-        Next { begun, ahead: Vec::new() }
-    }
-
-    /// The request waits in instance `index` from now on.
-    pub fn handed_over(&self, index: usize, handed_over: HandedOver<T>) {
-        let mut state = self.parking.lock();
-        let complete = state.complete;
-        if let Some(request) = state.handed_over.add(index, handed_over, complete) {
-            return state.queue_again(vec![request]);
-        }
-        // An instance that became free meanwhile takes it.
-        state.wake_one();
-    }
-
-    /// Requests to be handed over to instance `index`: none while another instance is free, which it also is when it
-    /// waits for the end of a closed queue, and no more than its share of all that wait.
-    fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize, room: usize) -> Vec<T> {
-        if room == 0 || state.has_idle_threads() || state.is_closed || state.is_called_off(index) {
-            return Vec::new();
-        }
-        let (waiting, own) = state.handed_over.count(index);
-        let working = state.health.working_count().max(1);
-        let share = (state.backlog.len() + waiting).div_ceil(working).max(1);
-        let next = |_| self.one_ahead(state);
-        (0..room.min(share.saturating_sub(own))).map_while(next).collect()
-    }
-
-    fn one_ahead(&self, state: &mut Locked<'_, State<T>>) -> Option<T> {
-        if let Some(request) = state.take_overtaken_back() {
-            return Some(request);
-        }
-        // The rest is for those who pull.
-        if !state.backlog.is_front_wanted() {
-            return None;
-        }
-        match self.decide(state) {
-            Decision::Take(_) => state.take(1).pop(),
-            _ => None,
         }
     }
 
@@ -276,13 +285,15 @@ impl<T: Queued> RequestQueue<T> {
 
     /// Gives back the requests that nobody waits for, which count as taken until [`RequestQueue::finish`]. A thread
     /// that pulls finds them by itself when it comes to them; this is for the time until then.
-    pub fn take_abandoned(&self) -> Vec<T> {
+    pub fn take_abandoned(&self) -> Vec<(T, NotExecuted)> {
         let mut state = self.parking.lock();
-        let mut abandoned = state.backlog.take_abandoned();
+        let mut abandoned = state.waiting.take_abandoned();
         state.executing += abandoned.len();
         // These count as taken already. What waits behind one in an instance had to be taken with it.
-        let (taken, others) = state.handed_over.take_back_all(Queued::is_abandoned);
-        abandoned.extend(taken);
+        let (taken, others) = state.handed_over.take_back_all(T::is_abandoned);
+        let reason = NotExecuted::Request(DropReason::Abandoned);
+        abandoned.extend(taken.into_iter().map(|request| (request, reason.clone())));
+        state.wake_fed(usize::MAX);
         state.queue_again(others);
         abandoned
     }
@@ -293,12 +304,15 @@ impl<T: Queued> RequestQueue<T> {
     }
 
     pub fn has_queued(&self) -> bool {
-        self.parking.lock().backlog.len() > 0
+        self.parking.lock().waiting.len() > 0
     }
 
     /// Refuses requests from now on. Those that are queued are executed as ever.
     pub fn close(&self) {
         let mut state = self.parking.lock();
+        if state.is_held() {
+            state.look_by(Instant::now());
+        }
         state.is_closed = true;
         state.wake_all();
     }
@@ -319,120 +333,43 @@ impl<T: Queued> RequestQueue<T> {
         self.parking.wait_for(left_until(deadline), has_ended)
     }
 
-    /// Adds an instance, whose thread is about to be started. Returns its number.
-    pub fn add_instance(&self) -> usize {
-        let mut state = self.parking.lock();
-        state.live_threads += 1;
-        state.health.add()
+    fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
+        let (idle, is_closed) = (state.idle_threads(), state.is_closed);
+        state.waiting.decide(index, idle, self.now(), is_closed)
     }
 
-    /// The instances execute no more requests: their threads end with what they have in hand.
-    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
-        let mut state = self.parking.lock();
-        indices.iter().for_each(|&index| state.health.retire(index));
-        let reason = state.health.outage().cloned();
-        let outage = reason.map(|reason| {
-            let waiting = state.backlog.len();
-            Outage { reason, unserved: state.take(waiting) }
-        });
-        state.wake_all();
-        outage
+    fn now(&self) -> Instant {
+        if self.needs_clock { Instant::now() } else { self.epoch }
     }
 
-    pub fn is_retired(&self, index: usize) -> bool {
-        self.parking.lock().health.is_retired(index)
+    fn lock_for(&self, index: usize) -> Locked<'_, State<T>> {
+        self.parking.lock_lane(if self.is_per_instance { index } else { 0 })
     }
 
-    /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
-    pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
-        self.parking.wait_for(left_until(deadline), |state| state.health.is_gone(index))
-    }
-
-    /// A thread of an instance has ended, or could not be started.
-    pub fn thread_ended(&self, index: usize) {
-        let mut state = self.parking.lock();
-        state.live_threads -= 1;
-        state.health.gone(index);
-        state.notify_observers();
-    }
-
-    /// See [`InstanceHealth::begin`].
-    pub fn instance_begins(&self, index: usize) -> u64 {
-        self.parking.lock().health.begin(index)
-    }
-
-    /// See [`InstanceHealth::started`].
-    pub fn instance_started(&self, index: usize) {
-        self.parking.lock().health.started(index);
-    }
-
-    /// See [`InstanceHealth::break_down`]. Wakes the instance's thread, whatever it waits for.
-    pub fn break_instance(&self, index: usize, generation: u64, reason: Error) -> bool {
-        let mut state = self.parking.lock();
-        let is_news = state.health.break_down(index, generation, reason);
-        if is_news {
-            state.wake_all();
+    /// Takes what was decided, and unlocks.
+    fn take(&self, mut state: Locked<'_, State<T>>, index: usize, count: usize) -> Work<T> {
+        let (batch, taken) = state.waiting.take(index, count, self.now());
+        state.executing += taken;
+        match batch {
+            Batch::Requests(requests) => {
+                let left = state.waiting.len();
+                state.wake_for_rest(left);
+                Work::Batch(requests)
+            }
+            Batch::Steps(steps) => Work::Steps(steps),
         }
-        is_news
-    }
-
-    /// The same for whatever instance the calling thread has now.
-    pub fn break_current_instance(&self, index: usize, reason: Error) {
-        let mut state = self.parking.lock();
-        let generation = state.health.generation(index);
-        state.health.break_down(index, generation, reason);
-    }
-
-    /// Nobody is to wait for this instance until it works again. When there is no other to wait for, the
-    /// waiting requests are given back: nobody would execute them.
-    pub fn give_up_instance(&self, index: usize, reason: &Error) -> Vec<T> {
-        let mut state = self.parking.lock();
-        if !state.health.give_up(index, reason) {
-            return Vec::new();
-        }
-        let waiting = state.backlog.len();
-        state.take(waiting)
-    }
-
-    pub fn has_working_instance(&self) -> bool {
-        self.parking.lock().health.has_working_instance()
-    }
-
-    /// How many instances there are, and how many of them work.
-    pub fn instance_counts(&self) -> (usize, usize) {
-        let state = self.parking.lock();
-        (state.health.member_count(), state.health.working_count())
-    }
-
-    /// Whether requests have another instance than this one to go to, and nobody waits for this one to end.
-    pub fn can_do_without(&self, index: usize) -> bool {
-        let state = self.parking.lock();
-        !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
-    }
-
-    fn decide(&self, state: &mut State<T>) -> Decision {
-        let now = if self.needs_clock { Instant::now() } else { self.epoch };
-        state.backlog.decide(now, state.is_closed)
     }
 }
 
-/// Takes what was decided, and unlocks.
-fn take<T: Queued>(mut state: Locked<'_, State<T>>, count: usize) -> Vec<T> {
-    let requests = state.take(count);
-    let left = state.backlog.len();
-    state.wake_for_rest(left);
-    requests
-}
-
-impl<T: Queued> Locked<'_, State<T>> {
+impl<T: OfSequence> Locked<'_, State<T>> {
     /// Unlocks after requests that were taken have come first again, in their order.
     fn queue_again(mut self, requests: Vec<T>) {
         if requests.is_empty() {
             return;
         }
-        for request in requests.into_iter().rev() {
-            self.executing -= 1;
-            self.backlog.push_front(request);
+        self.executing -= requests.len();
+        if let Some(backlog) = self.waiting.requests() {
+            requests.into_iter().rev().for_each(|request| backlog.push_front(request));
         }
         self.wake_one();
     }
@@ -450,9 +387,9 @@ impl<T: Queued> Locked<'_, State<T>> {
     }
 }
 
-impl<T: Queued> State<T> {
+impl<T: OfSequence> State<T> {
     fn in_flight(&self) -> usize {
-        self.backlog.len() + self.executing
+        self.waiting.len() + self.executing
     }
 
     /// Whether the instance is to execute nothing more: it broke, or is not one of the queue's any more.
@@ -469,7 +406,7 @@ impl<T: Queued> State<T> {
     }
 
     fn is_held(&mut self) -> bool {
-        self.backlog.is_held(self.is_closed)
+        self.waiting.is_held(self.is_closed)
     }
 
     /// A request that waits in an instance although it would have been its turn in any other.
@@ -481,10 +418,17 @@ impl<T: Queued> State<T> {
         }
     }
 
-    fn take(&mut self, count: usize) -> Vec<T> {
-        let requests = self.backlog.take(count);
+    fn take_all(&mut self) -> Vec<T> {
+        let requests = self.waiting.take_all();
         self.executing += requests.len();
         requests
+    }
+
+    /// Requests that are not executed: they count as taken until they are answered.
+    fn take_dropped(&mut self) -> Vec<(T, NotExecuted)> {
+        let dropped = self.waiting.take_dropped();
+        self.executing += dropped.len();
+        dropped
     }
 }
 

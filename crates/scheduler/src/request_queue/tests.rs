@@ -10,7 +10,7 @@ use shuttle::thread;
 
 use super::*;
 use crate::{
-    queue::{JoinRules, Placement},
+    queue::{JoinRules, Placement, Queued},
     request_queue::handed_over::tests::serve_pipelined,
 };
 
@@ -60,6 +60,27 @@ impl Queued for Numbered {
     }
 }
 
+/// It belongs to no sequence.
+impl OfSequence for Numbered {
+    type States = ();
+
+    fn correlation_id(&self) -> &CorrelationId {
+        &CorrelationId::None
+    }
+
+    fn is_start(&self) -> bool {
+        false
+    }
+
+    fn is_end(&self) -> bool {
+        false
+    }
+
+    fn begin_own_sequence(&mut self, _: u64) {}
+
+    fn continue_sequence(&mut self) {}
+}
+
 /// A deadline that never comes for the model checker.
 pub(super) fn never() -> Instant {
     Instant::now() + Duration::from_secs(86400)
@@ -70,7 +91,11 @@ type OnQueue = Box<dyn FnOnce(&Queue) -> Vec<u64> + Send>;
 
 pub(super) fn direct(instances: usize, hold_until_queued: usize) -> Queue {
     let config = model_config("name: 'm' backend: 'm'");
-    Arc::new(RequestQueue::new(&config, instances, hold_until_queued))
+    Arc::new(RequestQueue::new(
+        &config,
+        instances,
+        Hold { queued: hold_until_queued, backlogged: 0 },
+    ))
 }
 
 /// Batches of 2 and, when nobody comes, after two hours.
@@ -79,7 +104,7 @@ fn pairs(instances: usize) -> Queue {
         "name: 'm' backend: 'm' max_batch_size: 2
          dynamic_batching { max_queue_delay_microseconds: 7200000000 }",
     );
-    Arc::new(RequestQueue::new(&config, instances, 0))
+    Arc::new(RequestQueue::new(&config, instances, Hold::default()))
 }
 
 /// Pulls until the queue ends; the arrivals of what was executed.
@@ -93,6 +118,7 @@ pub(super) fn serve(queue: &Queue, index: usize) -> Vec<u64> {
                 done = requests.len();
                 executed.extend(requests.iter().map(|request| request.arrival));
             }
+            Work::Steps(_) => panic!("there are no sequences"),
             Work::Dropped(dropped) => panic!("nothing expires here: {dropped:?}"),
             Work::Restart(_) => {
                 done = 0;
@@ -143,7 +169,7 @@ fn check(new_queue: fn() -> Queue, instances: usize, count: u64, disturb: fn(&Qu
 }
 
 pub(super) fn push(queue: &Queue, count: u64) -> Vec<u64> {
-    (0..count).for_each(|_| queue.push(Numbered::new()).expect("accepted"));
+    (0..count).for_each(|_| drop(queue.push(Numbered::new()).expect("accepted")));
     Vec::new()
 }
 
@@ -217,6 +243,7 @@ fn abandoned_requests_are_taken_once() {
                             Work::Dropped(dropped) => {
                                 dropped.iter().map(|(request, _)| request.arrival).collect()
                             }
+                            Work::Steps(_) => panic!("there are no sequences"),
                             Work::Restart(error) => panic!("{error}"),
                             Work::End | Work::Retire => return seen,
                         };
@@ -230,7 +257,7 @@ fn abandoned_requests_are_taken_once() {
                 thread::spawn(move || {
                     let abandoned = queue.take_abandoned();
                     queue.finish(abandoned.len());
-                    abandoned.iter().map(|request| request.arrival).collect::<Vec<_>>()
+                    abandoned.iter().map(|(request, _)| request.arrival).collect::<Vec<_>>()
                 })
             };
             for is_abandoned in [true, false, true] {
@@ -284,4 +311,64 @@ fn every_request_is_executed_once_while_instances_come_and_go() {
     shuttle::check_random(pipelined, ITERATIONS);
     shuttle::check_pct(pipelined, ITERATIONS, 3);
     shuttle::check_random(joined, ITERATIONS);
+}
+
+/// A request whose time is over is executed, or found by an instance, or by who waits for that: once.
+#[test]
+fn expired_requests_are_taken_once_and_their_thread_ends() {
+    const REQUESTS: u64 = 3;
+    let run = |instances: usize| {
+        let config = model_config(
+            "name: 'm' backend: 'm' max_batch_size: 2 dynamic_batching {
+               default_queue_policy { default_timeout_microseconds: 1 } }",
+        );
+        let queue = Arc::new(RequestQueue::new(&config, instances, Hold::default()));
+        let spawn = |f: OnQueue| {
+            let queue = queue.clone();
+            thread::spawn(move || f(&queue))
+        };
+        let timekeeper = spawn(Box::new(|queue| {
+            let mut seen = Vec::new();
+            while let Some(expired) = queue.next_expired() {
+                seen.extend(expired.iter().map(|(request, _)| request.arrival));
+                queue.finish(expired.len());
+            }
+            seen
+        }));
+        let serve = |index| -> OnQueue {
+            Box::new(move |queue| {
+                let (mut seen, mut done) = (Vec::new(), 0);
+                loop {
+                    let requests = match queue.pull(index, done, || ()) {
+                        Work::Batch(requests) => requests,
+                        Work::Dropped(dropped) => dropped.into_iter().map(|(r, _)| r).collect(),
+                        Work::Steps(_) => panic!("there are no sequences"),
+                        Work::Restart(error) => panic!("{error}"),
+                        Work::End | Work::Retire => break,
+                    };
+                    done = requests.len();
+                    seen.extend(requests.iter().map(|request| request.arrival));
+                }
+                queue.thread_ended(index);
+                seen
+            })
+        };
+        let mut threads: Vec<_> = (0..instances).map(|index| spawn(serve(index))).collect();
+        threads.push(timekeeper);
+        push(&queue, REQUESTS);
+        if instances > 0 {
+            queue.close();
+        } else {
+            // Nobody else would take them.
+            assert!(queue.wait_until_idle(never()));
+            queue.close();
+        }
+        let seen = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
+        let mut seen: Vec<u64> = seen.collect();
+        seen.sort_unstable();
+        assert_eq!((seen, queue.in_flight()), ((0..REQUESTS).collect(), 0));
+    };
+    shuttle::check_random(move || run(1), ITERATIONS);
+    shuttle::check_pct(move || run(2), ITERATIONS, 3);
+    shuttle::check_random(move || run(0), ITERATIONS);
 }

@@ -18,4 +18,6 @@ mod pipeline;
 mod probe;
 mod streams;
 mod stress;
+mod time_outs;
 mod traces;
+mod warm_up;

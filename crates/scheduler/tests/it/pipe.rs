@@ -14,7 +14,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance, Pipeline, TakenBack, WaitingBatches,
     testing::{Answer, instance_spec, model_config},
 };
-use galatea_scheduler::{QueueScheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Responder, Result};
 
@@ -198,8 +198,11 @@ impl Rig {
             model: Arc::new(Pipe(stage.clone())),
             instances: (0..instances).map(|i| instance_spec("pipe", i)).collect(),
             statistics: statistics.clone(),
-            hold_until_queued: 0,
+            initial_states: Vec::new(),
+            hold: Hold::default(),
             starts_one_by_one: false,
+            warm_up: Vec::new(),
+            execution: ExecutionRules::default(),
         });
         Self { scheduler: scheduler.expect("it starts"), statistics, log, stage }
     }

@@ -15,7 +15,7 @@ use galatea_backend::{
     testing::{Answer, ResponseStream, changed, instance_spec, model_config, prepared, stream},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
-use galatea_scheduler::{QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
@@ -243,8 +243,11 @@ impl Setup {
             model: Arc::new(model),
             instances: (0..self.instances).map(|i| instance_spec("probe", i)).collect(),
             statistics: statistics.clone(),
-            hold_until_queued: self.hold_until_queued,
+            initial_states: Vec::new(),
+            hold: Hold { queued: self.hold_until_queued, backlogged: 0 },
             starts_one_by_one: self.starts_one_by_one,
+            warm_up: Vec::new(),
+            execution: ExecutionRules::default(),
         })?;
         Ok(Rig {
             scheduler,

@@ -112,15 +112,19 @@ impl CheckFlags {
     }
 
     fn options(&self, repositories: Vec<Arc<dyn RepositoryRoot>>) -> EngineOptions {
-        let mut options = EngineOptions { repositories, ..self.engine.clone() };
+        let backend_directory = Some(self.backend_directory());
+        let mut options = EngineOptions { repositories, backend_directory, ..self.engine.clone() };
         Gpus::find().add_to(&mut options);
         options
     }
 
     fn inspectors(&self) -> galatea_engine::InspectorRegistry {
+        inspectors::registry(&self.engine.backend_config, self.backend_directory())
+    }
+
+    fn backend_directory(&self) -> PathBuf {
         let given = self.backend_directory.clone();
-        let directory = given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY));
-        inspectors::registry(&self.engine.backend_config, directory)
+        given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
-use galatea_engine::EngineOptions;
+use galatea_engine::{EngineOptions, ResourceSupply};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
@@ -68,7 +68,10 @@ pub struct ServeFlags {
     pub allows_gpu_metrics: bool,
     pub memory_budget: MemorySize,
     pub repoagent_directory: String,
+    /// `--rate-limit`, in whatever letters it was given.
     pub rate_limit: String,
+    /// `--rate-limit-resource`
+    pub rate_limit_resources: Vec<ResourceSupply>,
     pub trace: TraceFlags,
     /// `--hardened`: the defaults of a server that strangers may reach.
     pub is_hardened: bool,

@@ -267,6 +267,32 @@ fn the_memory_budget_is_bytes_or_a_share() {
 }
 
 #[test]
+fn resources_of_the_rate_limiter() {
+    let given = ["R:4", "R:3:0", "R:5:0", "S:2:-1", "S:-4", "T:-1:1"];
+    let line = given.map(|resource| format!("--rate-limit-resource={resource}"));
+    let flags = parsed(&line.each_ref().map(String::as_str)).expect("good");
+    let found = flags.rate_limit_resources.iter().map(|r| (r.name.as_str(), r.count, r.device));
+    let expected = [("R", 4, None), ("R", 3, Some(0)), ("S", 2, None), ("T", u64::MAX, Some(1))];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn host_policies_are_of_this_machine() {
+    let flags = parsed(&["--host-policy=mine,cpu-cores=0-1023"]).expect("good");
+    assert!(flags.engine.execution.host_policies.get("mine").is_some());
+    for (value, reason) in [
+        (
+            "cpu-cores=1",
+            "host policy setting 'cpu-cores' format is '<lower_cpu_core_id>-<upper_cpu_core_id>'. Got 1",
+        ),
+        ("numa-node=a", "Parsing 'numa-node' value: Can't parse 'a' to integer"),
+    ] {
+        let option = format!("--host-policy=cpu,{value}");
+        refused(&[&option], &format!("setting host policy: Invalid argument - {reason}"));
+    }
+}
+
+#[test]
 fn values_that_ask_for_nothing_are_not_told() {
     for harmless in ["--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"] {
         let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
@@ -280,13 +306,7 @@ fn is_missing(notice: &Notice) -> bool {
 
 #[test]
 fn what_only_speed_or_observation_depends_on_is_a_warning() {
-    for asking in [
-        "--rate-limit=execution_count",
-        "--host-policy=cpu,numa-node=0",
-        "--trace-level=MIN",
-        "--trace-config=level=TENSORS",
-        "--allow-client-shm=true",
-    ] {
+    for asking in ["--trace-level=MIN", "--trace-config=level=TENSORS", "--allow-client-shm=true"] {
         let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
         assert_eq!(flags.notices.iter().filter(|n| is_missing(n)).count(), 1, "{asking}");
     }

@@ -10,7 +10,9 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{ControlMode, EngineOptions};
+use galatea_engine::{
+    ControlMode, EngineOptions, ExecutionRules, Hold, RateLimiter, ResourceSupply,
+};
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
@@ -131,8 +133,12 @@ impl ServeOptions {
             auth_policy: given(flags.auth_policy),
             is_hardened: flags.is_hardened,
             engine: EngineOptions {
-                hold_until_queued: hold_until_queued(environment),
+                hold: hold(environment),
                 starts_instances_one_by_one: starts_instances_one_by_one(environment),
+                execution: ExecutionRules {
+                    rate_limiter: rate_limiter(&flags.rate_limit, flags.rate_limit_resources),
+                    ..flags.engine.execution
+                },
                 ..flags.engine
             },
             http_options: HttpOptions {
@@ -209,14 +215,22 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
 /// How many requests must wait before the first is executed: a hook of Triton's own tests.
 const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
 
-fn hold_until_queued(environment: &Environment) -> usize {
-    environment.text(HOLD_VARIABLE).and_then(|count| count.parse().ok()).unwrap_or(0)
+/// The same for requests of sequences without a slot; it counts where the other is set.
+const BACKLOG_HOLD_VARIABLE: &str = "TRITONSERVER_BACKLOG_DELAY_SCHEDULER";
+
+fn hold(environment: &Environment) -> Hold {
+    let count = |name| environment.text(name).and_then(|count| count.parse().ok()).unwrap_or(0);
+    Hold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
 }
 
 /// As in Triton every value but 1 turns it off.
 fn starts_instances_one_by_one(environment: &Environment) -> bool {
     let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
     is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
+}
+
+fn rate_limiter(mode: &str, provided: Vec<ResourceSupply>) -> Option<Arc<RateLimiter>> {
+    mode.eq_ignore_ascii_case("execution_count").then(|| RateLimiter::new(provided))
 }
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {

@@ -231,11 +231,13 @@ fn port_collisions() {
 #[test]
 fn a_count_of_held_requests_that_is_no_number_is_reported() {
     let repository = ["--model-repository=/models"];
-    let o = options_in(&repository, &[("TRITONSERVER_DELAY_SCHEDULER", "4")]).expect("good");
-    assert_eq!((o.engine.hold_until_queued, o.notes.len()), (4, 0));
+    let held =
+        [("TRITONSERVER_DELAY_SCHEDULER", "4"), ("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "2")];
+    let o = options_in(&repository, &held).expect("good");
+    assert_eq!((o.engine.hold.queued, o.engine.hold.backlogged, o.notes.len()), (4, 2, 0));
     let o = options_in(&repository, &[("TRITONSERVER_DELAY_SCHEDULER", "many")]).expect("good");
     let text = "TRITONSERVER_DELAY_SCHEDULER has no effect: 'many' is no count of requests";
-    assert_eq!(o.engine.hold_until_queued, 0);
+    assert_eq!(o.engine.hold.queued, 0);
     assert_eq!(o.notes, [Note::Warning(text.to_owned())]);
 }
 

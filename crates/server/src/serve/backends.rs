@@ -161,7 +161,7 @@ fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
     Ok((NativeBackend::Torch { shim: found.shim, cuda }, found.libtorch.library()))
 }
 
-fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
+pub(super) fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
     let given = runtimes.backend_directory.clone();
     given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
 }

@@ -73,7 +73,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
-    let mut engine_options = EngineOptions { repositories, ..options.engine.clone() };
+    let backend_directory = Some(backends::backend_directory(&options.runtimes));
+    let mut engine_options =
+        EngineOptions { repositories, backend_directory, ..options.engine.clone() };
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
     add_figures(&engine, &options);

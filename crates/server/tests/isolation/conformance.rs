@@ -91,7 +91,7 @@ struct Onnx(std::sync::Mutex<Vec<Folder>>);
 
 impl Onnx {
     fn keep(&self, model: &[u8]) -> PathBuf {
-        let folder = Folder::new(model);
+        let folder = Folder::with_file("model.onnx", model);
         let path = folder.path().to_path_buf();
         self.0.lock().unwrap().push(folder);
         path

@@ -91,7 +91,7 @@ fn a_panic_of_a_backend_ends_its_process() {
 
 #[test]
 fn a_broken_model_is_refused_with_its_file() {
-    let folder = Folder::new(b"not a model");
+    let folder = Folder::with_file("model.onnx", b"not a model");
     let config = model_config(&format!(
         "name: 'm' backend: 'onnxruntime' {} {}",
         tensors("input", ["X"], DataType::Fp32, &[1]),
@@ -106,7 +106,7 @@ fn a_broken_model_is_refused_with_its_file() {
 
 #[test]
 fn a_configuration_is_completed_in_a_child() {
-    let folder = Folder::new(&models::identity(DataType::Fp32));
+    let folder = Folder::with_file("model.onnx", &models::identity(DataType::Fp32));
     let raw = parse_text("name: 'm' backend: 'onnxruntime'").expect("text");
     let (version_dir, settings) = (folder.version_dir(), settings(&[]));
     let context = galatea_backend::CompletionContext {

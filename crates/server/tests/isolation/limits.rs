@@ -59,7 +59,7 @@ fn fails_alone(fixture: &Fixture, index: usize, bad: PreparedRequest, good: Prep
 
 #[test]
 fn memory_beyond_the_limit_is_refused_to_the_model_alone() {
-    let folder = Folder::new(&expanding());
+    let folder = Folder::with_file("model.onnx", &expanding());
     let tensors = "input { name: 'X' data_type: TYPE_INT64 dims: 1 }
                    output { name: 'Y' data_type: TYPE_FP32 dims: -1 }";
     let fixture = fixture(&folder, tensors, &[("isolation_memory_limit", "805306368")]);
@@ -71,7 +71,7 @@ fn memory_beyond_the_limit_is_refused_to_the_model_alone() {
 
 #[test]
 fn a_division_fault_stays_in_its_process() {
-    let folder = Folder::new(&dividing());
+    let folder = Folder::with_file("model.onnx", &dividing());
     let tensors = "input [ { name: 'A' data_type: TYPE_INT32 dims: 1 },
                            { name: 'B' data_type: TYPE_INT32 dims: 1 } ]
                    output { name: 'Y' data_type: TYPE_INT32 dims: 1 }";

@@ -255,6 +255,12 @@ pub(super) const RESTARTS: Family = Family::counter(
 )
 .per_model();
 
+pub(super) const BATCH_DELAY: Family = Family::gauge(
+    "galatea_batch_delay_duration_seconds",
+    "How long the last batches of a model waited for more requests, on average, where `batch_delay` is left to the server",
+)
+.per_model();
+
 pub(super) const MODEL_LOAD: Family = Family::gauge(
     "galatea_model_load",
     "How much of what the instances of a model can do was asked of them in the last second: the share of it in which they \
@@ -427,6 +433,7 @@ pub(super) const SECTIONS: &[Section] = &[
         title: "What keeps a model from answering",
         families: &[REFUSED, IN_FLIGHT, INSTANCES, INSTANCES_WORKING, RESTARTS],
     },
+    Section { title: "Delay of batches", families: &[BATCH_DELAY] },
     Section { title: "Load", families: &[MODEL_LOAD, LOAD] },
     Section {
         title: "Memory of requests and responses",

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     families::{
-        BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS, FAILURE,
+        BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS, FAILURE,
         FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD,
         LOAD_DURATION, MODEL_LOAD, PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES,
         REFUSED, RESTARTS, SUCCESS,
@@ -35,6 +35,8 @@ pub struct ModelMetrics<'a> {
     pub in_flight: usize,
     /// Its instances; `None` for an ensemble.
     pub instances: Option<InstanceCounts>,
+    /// How long its batches wait, where that is learned.
+    pub batch_delay: Option<Duration>,
     /// How much of what its instances can do is asked of them; `None` for an ensemble.
     pub load: Option<f64>,
     /// Whether its responses come from the response cache, where they are there.
@@ -142,6 +144,11 @@ impl<'a> Models<'a> {
         self.write_instances(text, &INSTANCES, |counts, _| counts.all as u64);
         self.write_instances(text, &INSTANCES_WORKING, |counts, _| counts.working as u64);
         self.write_instances(text, &RESTARTS, |_, statistics| statistics.restarts);
+        self.write_present(text, &BATCH_DELAY, |text, family, labels, model| {
+            if let Some(delay) = model.batch_delay {
+                text.of_model(family, labels, delay.as_secs_f64());
+            }
+        });
         self.write_load(text);
     }
 

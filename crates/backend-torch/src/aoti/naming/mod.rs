@@ -72,15 +72,15 @@ pub(super) fn check_complete(
     side: &Side<'_>,
 ) -> Result<(), PackageNamingError> {
     let model = config.name().to_string();
-    if let Some(spec) = config.inputs().iter().find(|spec| spec.is_optional) {
+    if let Some(spec) = config.execution_inputs().iter().find(|spec| spec.is_optional) {
         return Err(PackageNamingError::Optional { model, name: spec.name.to_string() });
     }
-    if config.inputs().len() == side.count {
+    if config.execution_inputs().len() == side.count {
         return Ok(());
     }
     Err(PackageNamingError::InputCount {
         model,
-        configured: config.inputs().len(),
+        configured: config.execution_inputs().len(),
         provided: side.count,
         known: side.known(),
     })

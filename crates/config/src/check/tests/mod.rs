@@ -1,5 +1,6 @@
 //! The recorded refusals of the real server, and the checked form of what is accepted.
 
+mod padding;
 mod sections;
 
 use galatea_types::Result;

@@ -128,7 +128,11 @@ fn batch_tensors_name_their_source() {
     let [input] = config.batch_inputs() else { panic!("one") };
     assert_eq!(input.kind, BatchInputKind::AccumulatedElementCount);
     assert_eq!((input.targets.len(), input.data_type, &*input.source), (2, DataType::Int32, "IN"));
+    let made: Vec<_> = config.execution_inputs().iter().map(|spec| &*spec.name).collect();
+    assert_eq!(made, ["IN", "N", "M"]);
+    assert_eq!(config.batch_input_for("M"), Some(input));
     let [output] = config.batch_outputs() else { panic!("one") };
+    assert_eq!(config.batch_output_for("OUT"), Some(output));
     assert_eq!(output.kind, BatchOutputKind::ScatterWithInputShape);
     assert_eq!((&*output.targets[0], &*output.source), ("OUT", "IN"));
 }

@@ -1,6 +1,10 @@
 //! Metadata, repository index, statistics and repository requests.
 
-use galatea_telemetry::{BatchRecord, ModelStatistics, RequestRecord};
+use std::time::Duration;
+
+use galatea_telemetry::{
+    BatchRecord, ModelStatistics, RequestRecord, ResponseOutcome, ResponseRecord,
+};
 use galatea_types::{Code, DataType};
 
 use super::{model, spec};
@@ -60,6 +64,23 @@ fn statistics_in_triton_s_order() {
             r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":5,"inference_count":2,"execution_count":1,"inference_stats":{{"success":{two},"fail":{zero},"queue":{two},"compute_input":{two},"compute_infer":{two},"compute_output":{two},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{one},"compute_infer":{one},"compute_output":{one}}}],"memory_usage":[]}}]}}"#
         )
     );
+}
+
+#[test]
+fn statistics_of_responses_in_triton_s_order() {
+    let counters = ModelStatistics::default();
+    let [compute_infer, compute_output] = [3, 4].map(Duration::from_nanos);
+    let success =
+        ResponseRecord { outcome: ResponseOutcome::Success, compute_infer, compute_output };
+    (0..11).for_each(|number| counters.record_response(number, &success));
+    let document = text(statistics([("m", 1, &counters.snapshot())]));
+    let zero = r#"{"count":0,"ns":0}"#;
+    let entry = format!(
+        r#"{{"compute_infer":{{"count":1,"ns":3}},"compute_output":{{"count":1,"ns":4}},"success":{{"count":1,"ns":7}},"fail":{zero},"empty_response":{zero},"cancel":{zero}}}"#
+    );
+    let places = ["0", "1", "10", "2", "3"].map(|place| format!(r#""{place}":{entry}"#));
+    let begin = format!(r#""response_stats":{{{},"#, places.join(","));
+    assert!(document.contains(&begin), "{document}");
 }
 
 #[test]

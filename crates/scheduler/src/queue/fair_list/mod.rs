@@ -119,6 +119,25 @@ impl<T: Queued> FairList<T> {
         }
     }
 
+    /// Moves the request at `index`, which was settled, before as many of those before it: nobody's turn changes.
+    pub fn bring_forward(&mut self, index: usize, places: usize) {
+        let Some(wanted) = index.checked_sub(places) else { return };
+        let settled = self.front.len();
+        let Some(behind) = index.checked_sub(settled) else {
+            if let Some(entry) = self.front.remove(index) {
+                self.front.insert(wanted, entry);
+            }
+            return;
+        };
+        let only = self.lane_in_turn().and_then(|lane| self.lanes.get_mut(lane));
+        let Some(lane) = only else { return };
+        let Some(entry) = lane.entries.remove(behind) else { return };
+        match wanted.checked_sub(settled) {
+            Some(wanted) => lane.entries.insert(wanted, entry),
+            None => self.front.insert(wanted, entry),
+        }
+    }
+
     /// Removes the request at `index` as [`FairList::get`] finds it. It costs its client no turn if it had none yet.
     pub fn remove(&mut self, index: usize) -> Option<Entry<T>> {
         let entry = match index.checked_sub(self.front.len()) {
@@ -159,6 +178,20 @@ impl<T: Queued> FairList<T> {
         }
         self.len -= abandoned.len() - before;
         self.close_empty_lanes();
+    }
+
+    /// Moves all requests whose time is over to `expired`, and returns when the next one's is.
+    pub fn take_expired(&mut self, now: Instant, expired: &mut Vec<T>) -> Option<Instant> {
+        let before = expired.len();
+        let mut next = None;
+        let lists = self.lanes.iter_mut().map(|lane| &mut lane.entries);
+        for list in std::iter::once(&mut self.front).chain(lists) {
+            let nearest = take_expired_of(list, now, expired);
+            next = [next, nearest].into_iter().flatten().min();
+        }
+        self.len -= expired.len() - before;
+        self.close_empty_lanes();
+        next
     }
 
     /// Whether several clients have requests that are not settled.
@@ -319,4 +352,27 @@ fn take_abandoned_of<T: Queued>(entries: &mut VecDeque<Entry<T>>, abandoned: &mu
         None
     });
     *entries = kept.collect();
+}
+
+fn take_expired_of<T>(
+    entries: &mut VecDeque<Entry<T>>,
+    now: Instant,
+    expired: &mut Vec<T>,
+) -> Option<Instant> {
+    let is_expired = |entry: &Entry<T>| entry.expires_at.is_some_and(|t| t <= now);
+    // Where all have the same time-out, those that are expired come first, and nothing has to move.
+    while entries.front().is_some_and(is_expired) {
+        expired.extend(entries.pop_front().map(|entry| entry.value));
+    }
+    if entries.iter().any(is_expired) {
+        let mut kept = VecDeque::with_capacity(entries.len());
+        for entry in entries.drain(..) {
+            match is_expired(&entry) {
+                true => expired.push(entry.value),
+                false => kept.push_back(entry),
+            }
+        }
+        *entries = kept;
+    }
+    entries.iter().filter_map(|entry| entry.expires_at).min()
 }

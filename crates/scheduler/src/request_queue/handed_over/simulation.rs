@@ -152,7 +152,7 @@ impl Simulation {
                 self.abandoned[request].store(true, Ordering::Relaxed);
                 let dropped = self.queue.take_abandoned();
                 self.queue.finish(dropped.len());
-                self.dropped.extend(dropped.iter().map(|request| request.arrival as usize));
+                self.dropped.extend(dropped.iter().map(|(request, _)| request.arrival as usize));
             }
             Event::Executed(index) => {
                 let instance = &mut self.instances[index];

@@ -116,6 +116,7 @@ pub(in crate::request_queue) fn serve_pipelined(
     loop {
         let mut current = match queue.pull(index, 0, || ()) {
             Work::Batch(mut requests) => requests.pop().map(|request| (0, request)),
+            Work::Steps(_) => panic!("there are no sequences"),
             Work::Dropped(dropped) => panic!("nothing expires here: {dropped:?}"),
             Work::Restart(_) => {
                 worker = begins();
@@ -269,7 +270,9 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
         hand_over(&queue, &worker, ahead, 1);
         assert!(queue.take_abandoned().is_empty());
         is_abandoned.store(true, Ordering::Relaxed);
-        assert_eq!(arrivals(&queue.take_abandoned()), [2]);
+        let taken: Vec<_> =
+            queue.take_abandoned().into_iter().map(|(request, _)| request).collect();
+        assert_eq!(arrivals(&taken), [2]);
         assert!(worker.state().unread.is_empty());
         queue.finish(1);
         assert_eq!(queue.in_flight(), 4);

@@ -1,7 +1,11 @@
-//! Options with amounts and places per device (memory pools, limits, resources, host policies), which are checked as
-//! Triton checks them and have no effect here yet, and a range of ports.
+//! Options with amounts and places per device: memory pools and limits, which are checked as Triton checks them and have
+//! no effect here, resources and host policies; and a range of ports.
+
+use std::sync::Arc;
 
 use galatea_command_line::{BadValue, Occurrence, ValueError};
+use galatea_engine::ResourceSupply;
+use galatea_thread_placement::PolicyError;
 
 use super::{
     super::{error::FlagError, serve_flags::ServeFlags},
@@ -32,40 +36,50 @@ pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Res
     Err(refused_setting("model load GPU limit: Invalid argument", &reason))
 }
 
-/// `<name>:<count>` or `<name>:<count>:<device>`
+/// `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means each of them; of two counts the smaller one holds.
 pub(in super::super) fn rate_limit_resource(
-    _: &mut ServeFlags,
+    flags: &mut ServeFlags,
     given: &Occurrence,
 ) -> Result<(), FlagError> {
     const FORM: &str = "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'";
-    let (_, amounts) = pair(given, FORM)?;
+    let (name, amounts) = pair(given, FORM)?;
     let amounts: Vec<&str> = amounts.split(':').collect();
-    if amounts.len() > 2 {
-        return Err(given.malformed(FORM).into());
+    let (count, device) = match amounts[..] {
+        [count] => (count, "-1"),
+        [count, device] => (count, device),
+        _ => return Err(given.malformed(FORM).into()),
+    };
+    // As in Triton, whose counts have no sign: a negative one is more than anybody asks for.
+    let count = i64::from(part::<i32>(given, count)?).cast_unsigned();
+    let device = Some(i64::from(part::<i32>(given, device)?)).filter(|&device| device != -1);
+    let is_same = |s: &&mut ResourceSupply| s.name == name && s.device == device;
+    match flags.rate_limit_resources.iter_mut().find(is_same) {
+        Some(supply) => supply.count = supply.count.min(count),
+        None => {
+            let supply = ResourceSupply { name: name.to_owned(), count, device };
+            flags.rate_limit_resources.push(supply);
+        }
     }
-    amounts.iter().try_for_each(|amount| part::<i32>(given, amount).map(drop))?;
     Ok(())
 }
 
 /// `<policy>,<setting>=<value>`
 pub(in super::super) fn host_policy(
-    _: &mut ServeFlags,
+    flags: &mut ServeFlags,
     given: &Occurrence,
 ) -> Result<(), FlagError> {
     const FORM: &str = "'<policy name>,<setting>=<value>'";
     let setting = Setting::parse(given, FORM)?;
-    if setting.owner.is_none_or(str::is_empty) {
-        return Err(given.malformed(FORM).into());
-    }
-    match setting.key {
-        "numa-node" | "cpu-cores" => Ok(()),
-        key => {
-            let reason = format!(
-                "Unsupported host policy setting '{key}' is specified, supported settings are 'numa-node', 'cpu-cores'"
-            );
-            Err(refused_setting("host policy: Unsupported", &reason))
-        }
-    }
+    let name = setting.owner.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| given.malformed(FORM))?;
+    let policies = Arc::make_mut(&mut flags.engine.execution.host_policies);
+    policies.set(name, setting.key, setting.value).map_err(|error| {
+        let code = match error {
+            PolicyError::Unknown(_) => "Unsupported",
+            _ => "Invalid argument",
+        };
+        refused_setting(&format!("host policy: {code}"), &error.to_string())
+    })
 }
 
 /// `<first port>-<last port>`

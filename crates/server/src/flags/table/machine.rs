@@ -46,13 +46,11 @@ pub const MEMORY: &[Row] = &[
     Row::new(
         "host-policy",
         Kind::Form("<string>,<string>=<string>"),
-        "Where instances of a policy run: <policy>,<setting>=<value>.",
+        "Where the threads and processes of instances run: <policy>,<setting>=<value>. Settings are \
+         cpu-cores, <first>-<last>[,...], and numa-node. Without host_policy a group has the \
+         policy cpu, gpu_<number> or model, by its kind.",
     )
-    .stores(setting::host_policy)
-    .missing(
-        "instance threads are placed by the system; use taskset or numactl on the whole \
-         server",
-    ),
+    .stores(setting::host_policy),
     Row::new(
         "model-load-gpu-limit",
         Kind::Form("<device_id>:<fraction>"),

@@ -170,15 +170,14 @@ pub const RATE_LIMITER: &[Row] = &[
         "Whether instances wait for the resources their configuration names.",
     )
     .default("off")
-    .stores(|o, v| v.put(&mut o.rate_limit))
-    .missing("instances run as soon as they have work"),
+    .stores(|o, v| v.put(&mut o.rate_limit)),
     Row::new(
         "rate-limit-resource",
         Kind::Form("<string>:<integer>:<integer>"),
-        "How much of a resource there is: <name>:<count>[:<device>].",
+        "How much of a resource there is: <name>:<count>[:<device>]. Without it there is as much of \
+         each as the instance that asks for most. May be repeated.",
     )
-    .stores(setting::rate_limit_resource)
-    .no_effect("instances wait for no resources"),
+    .stores(setting::rate_limit_resource),
 ];
 
 /// A name of a file, without the end: it must not lead to another folder.

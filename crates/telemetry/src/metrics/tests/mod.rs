@@ -30,6 +30,7 @@ fn metrics<'a>(
         load_duration: Duration::from_nanos(100),
         in_flight: 4,
         instances: Some(InstanceCounts { all: 3, working: 2 }),
+        batch_delay: Some(Duration::from_micros(250)),
         load: Some(0.25),
         has_cache: false,
     }

@@ -1,0 +1,117 @@
+//! The parameter `batch_delay`: how long batches wait is left to the server.
+
+use std::time::Duration;
+
+use super::at::{About, At};
+use crate::{DynamicBatching, FieldPath, RawModelConfig, Scheduling};
+
+const PARAMETER: &str = "batch_delay";
+
+/// The longest that is learned where `max_queue_delay_microseconds` names none.
+const LONGEST: Duration = Duration::from_millis(10);
+
+/// What is wrong with the parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchDelayError {
+    /// Not the one value that there is.
+    #[error("parameter 'batch_delay' of model '{model}' is '{value}': write 'auto', or remove it")]
+    Value {
+        /// The model.
+        model: String,
+        /// As given.
+        value: String,
+    },
+    /// Answers that come one by one do not tell when a caller is back.
+    #[error("parameter 'batch_delay' of model '{model}' is not for decoupled models: remove it")]
+    Decoupled {
+        /// The model.
+        model: String,
+    },
+    /// There are no batches to be waited for.
+    #[error(
+        "parameter 'batch_delay' of model '{model}' needs 'dynamic_batching' and a 'max_batch_size' above 0: add them, or \
+         remove the parameter"
+    )]
+    NoBatches {
+        /// The model.
+        model: String,
+    },
+}
+
+/// Whether the server is to learn how long batches wait.
+pub(super) fn check(
+    raw: &RawModelConfig,
+    scheduling: &Scheduling,
+) -> Result<bool, At<BatchDelayError>> {
+    let Some(parameter) = raw.parameters.get(PARAMETER) else { return Ok(false) };
+    let (model, value) = (raw.name.clone(), parameter.string_value.clone());
+    let field = || FieldPath::from("parameters").named(PARAMETER);
+    if value != "auto" {
+        return Err(BatchDelayError::Value { model, value }.at(field().field("value")));
+    }
+    if raw.model_transaction_policy.is_some_and(|policy| policy.decoupled) {
+        return Err(BatchDelayError::Decoupled { model }.at(field()));
+    }
+    match scheduling {
+        Scheduling::Dynamic(_) if raw.max_batch_size > 0 => Ok(true),
+        _ => Err(BatchDelayError::NoBatches { model }.at(field())),
+    }
+}
+
+/// Has the delay learned; a delay that is given is the longest.
+pub(super) fn apply(dynamic: &mut DynamicBatching) {
+    dynamic.learns_delay = true;
+    if dynamic.max_queue_delay.is_zero() {
+        dynamic.max_queue_delay = LONGEST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{parse_text, testing::Host};
+
+    fn checked(text: &str) -> Result<Duration, String> {
+        let tensors = "input { name: 'x' data_type: TYPE_FP32 dims: 1 } \
+                       output { name: 'y' data_type: TYPE_FP32 dims: 1 }";
+        let raw = parse_text(&format!("name: 'm' backend: 'b' {tensors} {text}")).expect("text");
+        let config = Host::default().check(raw).map_err(|error| error.message().to_owned())?;
+        match config.scheduling() {
+            Scheduling::Dynamic(dynamic) => {
+                assert!(dynamic.learns_delay);
+                Ok(dynamic.max_queue_delay)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn parameter(value: &str) -> String {
+        format!("parameters {{ key: 'batch_delay' value {{ string_value: '{value}' }} }}")
+    }
+
+    #[test]
+    fn a_delay_that_is_given_is_the_longest() {
+        let auto = parameter("auto");
+        assert_eq!(
+            checked(&format!("max_batch_size: 8 dynamic_batching {{}} {auto}")),
+            Ok(LONGEST)
+        );
+        let given = "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 700 }";
+        assert_eq!(checked(&format!("{given} {auto}")), Ok(Duration::from_micros(700)));
+    }
+
+    #[test]
+    fn other_values_and_models_are_refused() {
+        let decoupled =
+            "max_batch_size: 8 dynamic_batching {} model_transaction_policy { decoupled: true }";
+        let error = checked(&format!("{decoupled} {}", parameter("auto"))).expect_err("refused");
+        assert!(error.contains("not for decoupled models"), "{error}");
+        let other = format!("max_batch_size: 8 dynamic_batching {{}} {}", parameter("5"));
+        let text = "parameter 'batch_delay' of model 'm' is '5': write 'auto', or remove it";
+        assert_eq!(checked(&other), Err(text.to_owned()));
+        for text in ["dynamic_batching {}", "max_batch_size: 8"] {
+            let error = checked(&format!("{text} {}", parameter("auto"))).expect_err("refused");
+            assert!(error.starts_with("parameter 'batch_delay' of model 'm' needs"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The elements of the inputs of warm-up samples.
+
+use std::{fs::File, io, path::Path};
+
+use fastrand::Rng;
+use galatea_config::{Warmup, WarmupData, WarmupInput};
+use galatea_types::{Buffer, DataType, Error, Result};
+
+use super::error;
+use crate::model_file::{DataFile, ModelFileError, read_bytes, zeroed};
+
+/// What the samples of one model may hold together, and what the batch of one may be joined to.
+pub(super) const MAX_BYTES: usize = 1 << 30;
+
+/// The folder of the model in which data files are.
+const FOLDER: &str = "warmup";
+
+/// Makes the elements, and knows how much was made.
+pub(super) struct Content<'a> {
+    model: &'a str,
+    model_dir: &'a Path,
+    left: usize,
+    /// Shared by all that is 0.
+    zeros: Buffer,
+    /// The same elements at each load.
+    random: Rng,
+}
+
+/// The input of a sample whose elements are made.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    warmup: &'a Warmup,
+    name: &'a str,
+    input: &'a WarmupInput,
+}
+
+impl<'a> Content<'a> {
+    pub fn new(model: &'a str, model_dir: &'a Path) -> Self {
+        let (zeros, random) = (Buffer::default(), Rng::with_seed(0));
+        Self { model, model_dir, left: MAX_BYTES, zeros, random }
+    }
+
+    /// The elements of an input, of one item.
+    pub fn of(&mut self, name: &str, input: &WarmupInput, warmup: &Warmup) -> Result<Buffer> {
+        if input.dims.is_variable() {
+            return Err(error::variable_dimension(warmup, name));
+        }
+        let wanted = Wanted { warmup, name, input };
+        let size = self.size(wanted)?;
+        let data = match (&input.data, input.data_type) {
+            (WarmupData::Zeros, _) | (WarmupData::Random, DataType::Bytes) => {
+                zeros(&mut self.zeros, size).map_err(|_| self.too_large(wanted))?
+            }
+            (WarmupData::Random, data_type) => {
+                random(&mut self.random, size, data_type).map_err(|_| self.too_large(wanted))?
+            }
+            (WarmupData::File(file), DataType::Bytes) => self.strings(wanted, file)?,
+            (WarmupData::File(file), _) => self.elements(wanted, file, size)?,
+        };
+        self.left -= data.len();
+        Ok(data)
+    }
+
+    /// How many bytes the elements take. Strings are empty, but for those of a file.
+    fn size(&self, wanted: Wanted<'_>) -> Result<usize> {
+        let WarmupInput { data_type, dims, .. } = wanted.input;
+        let element = data_type.byte_size().unwrap_or(size_of::<u32>());
+        let size = dims.element_count().and_then(|count| count.checked_mul(element));
+        size.filter(|&size| size <= self.limit(wanted)).ok_or_else(|| self.too_large(wanted))
+    }
+
+    /// Most bytes that the elements may take.
+    fn limit(&self, Wanted { warmup, .. }: Wanted<'_>) -> usize {
+        let of_batch = MAX_BYTES / usize::try_from(warmup.batch_size).unwrap_or(usize::MAX).max(1);
+        self.left.min(of_batch)
+    }
+
+    fn too_large(&self, Wanted { warmup, name, input }: Wanted<'_>) -> Error {
+        error::too_large(warmup, self.model, name, &input.dims)
+    }
+
+    /// All of the file.
+    fn strings(&self, wanted: Wanted<'_>, file: &str) -> Result<Buffer> {
+        let limit = self.limit(wanted);
+        let read = |mut from: File, length: u64| match usize::try_from(length) {
+            Ok(length) if length <= limit => read_bytes(&mut from, length).map(Some),
+            _ => Ok(None),
+        };
+        self.read(file, read)?.ok_or_else(|| self.too_large(wanted))
+    }
+
+    /// The first bytes of the file.
+    fn elements(&self, wanted: Wanted<'_>, file: &str, size: usize) -> Result<Buffer> {
+        let read = |mut from: File, length: u64| match length < size as u64 {
+            true => Ok(Err(length)),
+            false => read_bytes(&mut from, size).map(Ok),
+        };
+        let Wanted { warmup, name, .. } = wanted;
+        let too_short = |got| error::short_file(warmup, name, file, (size, got));
+        self.read(file, read)?.map_err(too_short)
+    }
+
+    fn read<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(File, u64) -> io::Result<T>,
+    ) -> Result<T, ModelFileError> {
+        let missing = "put the file there, or take input_data_file out of the configuration";
+        let (model, model_dir) = (self.model, self.model_dir);
+        DataFile { model, model_dir, folder: FOLDER, name, missing }.read(read)
+    }
+}
+
+/// So many bytes of those that are 0, more of which are made where there are fewer.
+fn zeros(known: &mut Buffer, size: usize) -> io::Result<Buffer> {
+    if known.len() < size {
+        *known = zeroed(size)?.freeze();
+    }
+    Ok(known.slice(0..size).unwrap_or_default())
+}
+
+/// Elements that no model stumbles over: numbers with a fraction are from 1 to 2, truth values are 0 or 1.
+fn random(random: &mut Rng, size: usize, data_type: DataType) -> io::Result<Buffer> {
+    let mut block = zeroed(size)?;
+    let bytes = block.as_mut_slice();
+    random.fill(bytes);
+    match data_type {
+        DataType::Bool => bytes.iter_mut().for_each(|byte| *byte &= 1),
+        DataType::Fp16 => keep_fraction(bytes, 0x03FF_u16.to_le_bytes(), 0x3C00_u16.to_le_bytes()),
+        DataType::Bf16 => keep_fraction(bytes, 0x007F_u16.to_le_bytes(), 0x3F80_u16.to_le_bytes()),
+        DataType::Fp32 => {
+            keep_fraction(bytes, 0x007F_FFFF_u32.to_le_bytes(), 1_f32.to_le_bytes());
+        }
+        DataType::Fp64 => {
+            let fraction = 0x000F_FFFF_FFFF_FFFF_u64;
+            keep_fraction(bytes, fraction.to_le_bytes(), 1_f64.to_le_bytes());
+        }
+        _ => {}
+    }
+    Ok(block.freeze())
+}
+
+/// Of every element the bits of its fraction stay, the others become those of `one`.
+fn keep_fraction<const N: usize>(bytes: &mut [u8], fraction: [u8; N], one: [u8; N]) {
+    for element in bytes.as_chunks_mut::<N>().0 {
+        for ((byte, fraction), one) in element.iter_mut().zip(fraction).zip(one) {
+            *byte = *byte & fraction | one;
+        }
+    }
+}

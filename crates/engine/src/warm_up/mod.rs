@@ -1,0 +1,92 @@
+//! The samples of `model_warmup`, made from the configuration and the files in the model's folder `warmup`.
+
+mod content;
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::{path::Path, sync::Arc};
+
+use galatea_config::{ModelConfig, Scheduling, Warmup, WarmupInput};
+use galatea_scheduler::WarmupSample;
+use galatea_types::{Buffer, CorrelationId, InferRequest, Result, Tensor};
+
+use self::{content::Content, error::field_of};
+use crate::prepare;
+
+/// What the instances of a model are warmed up with.
+///
+/// # Errors
+/// For a sample that does not fit the model, and a file that cannot be read or is too short.
+pub(crate) fn samples(config: &ModelConfig, model_dir: &Path) -> Result<Vec<WarmupSample>> {
+    let mut content = Content::new(config.name(), model_dir);
+    config.warmups().iter().map(|warmup| sample(warmup, config, &mut content)).collect()
+}
+
+fn sample(
+    warmup: &Warmup,
+    config: &ModelConfig,
+    content: &mut Content<'_>,
+) -> Result<WarmupSample> {
+    check_batch(warmup, config)?;
+    let mut request = new_request(config);
+    let mut added = Vec::new();
+    for (name, input) in &warmup.inputs {
+        let field = || field_of(warmup).field("inputs").named(&**name).field("value");
+        let Some(spec) = config.model_inputs().iter().find(|spec| spec.name == *name) else {
+            warn_of_unknown(name, warmup, config);
+            continue;
+        };
+        let data = content.of(name, input, warmup)?;
+        let tensor = tensor(name, input, data, config);
+        if config.input(name).is_some() {
+            request.inputs.push(tensor);
+        } else {
+            // Clients do not send it.
+            prepare::check_tensor(&tensor, spec, config)
+                .map_err(|e| error::about(e, warmup, field()))?;
+            added.push(tensor);
+        }
+    }
+    let request =
+        prepare::prepare(request, config).map_err(|e| error::about(e, warmup, field_of(warmup)))?;
+    let (name, batch_size, count) = (warmup.name.clone(), warmup.batch_size, warmup.count);
+    Ok(WarmupSample { name, request, added, batch_size, count })
+}
+
+fn new_request(config: &ModelConfig) -> InferRequest {
+    let request = InferRequest::new(config.name().clone());
+    match config.scheduling() {
+        Scheduling::Sequence(_) => InferRequest {
+            correlation_id: CorrelationId::Number(1),
+            sequence_start: true,
+            ..request
+        },
+        _ => request,
+    }
+}
+
+/// Backends refuse such a batch in Triton, once for each of its requests.
+fn check_batch(warmup: &Warmup, config: &ModelConfig) -> Result<()> {
+    let (size, max) = (warmup.batch_size, config.max_batch_size());
+    match config.has_batching() && size > max {
+        true => Err(error::batch_size(warmup, config.name(), max)),
+        false => Ok(()),
+    }
+}
+
+/// Triton hands it to the backend, which does not look at it.
+fn warn_of_unknown(input: &str, warmup: &Warmup, config: &ModelConfig) {
+    let (model, sample) = (config.name(), &warmup.name);
+    log::warn!(
+        "input '{input}' of warm-up sample '{sample}' is left out: model '{model}' has no input of this name"
+    );
+}
+
+fn tensor(name: &Arc<str>, input: &WarmupInput, data: Buffer, config: &ModelConfig) -> Tensor {
+    let shape = match config.has_batching() {
+        true => input.dims.with_leading(1),
+        false => input.dims.clone(),
+    };
+    Tensor::new(name.clone(), input.data_type, shape, data)
+}

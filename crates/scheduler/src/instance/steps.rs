@@ -1,0 +1,75 @@
+//! Executing steps of sequences: what the model is told of each, and what each leaves to its next one.
+
+use galatea_backend::{Batch, PendingRequest, SequenceStates};
+
+use super::thread::InstanceThread;
+use crate::{
+    queued_request::QueuedRequest,
+    request_queue::Done,
+    sequence::{OfSequence, SequenceInputs, SlotTicket, Step, StepEnd},
+};
+
+/// A row of a batch; `None`: one without a request.
+type Row = Option<Step<QueuedRequest, SequenceStates>>;
+
+type End = StepEnd<QueuedRequest, SequenceStates>;
+
+/// Where a row of a batch comes from: its slot, and its place in the order of arrival.
+type Origin = Option<(SlotTicket, u64)>;
+
+impl InstanceThread<'_> {
+    /// Executes steps of sequences and answers them, except for requests that are answered later or executed again.
+    pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> Done<QueuedRequest> {
+        let context = self.context;
+        let Some(inputs) = &context.sequences else { return Done::from(0) };
+        let origin = |row: &Row| row.as_ref().map(|step| (step.ticket, step.request.arrival));
+        let origins: Vec<Origin> = rows.iter().map(origin).collect();
+        let batch = self.new_batch(self.complete(inputs, rows));
+        let (mut batch, streams) = self.run(batch);
+        let count = origins.iter().flatten().count();
+        let steps = self.ends(inputs, &mut batch, &origins);
+        Done { requests: count - self.answer(batch, streams), steps }
+    }
+
+    /// The batch: a request for each row.
+    fn complete(&self, inputs: &SequenceInputs, rows: Vec<Row>) -> Vec<PendingRequest> {
+        let complete = |step: Step<QueuedRequest, SequenceStates>| {
+            let mut pending = self.slot.responses.take(step.request);
+            inputs.complete(&mut pending, step.states, step.is_first);
+            pending
+        };
+        let rows: Vec<_> = rows.into_iter().map(|row| row.map(complete)).collect();
+        if rows.iter().all(Option::is_some) {
+            return rows.into_iter().flatten().collect();
+        }
+        let Some(filler) = rows.iter().flatten().next().map(|row| inputs.filler(row)) else {
+            return Vec::new();
+        };
+        rows.into_iter().map(|row| row.unwrap_or_else(|| filler.pending())).collect()
+    }
+
+    /// What each step left, before it is answered: its client may send the next one at once.
+    fn ends(&self, inputs: &SequenceInputs, batch: &mut Batch, origins: &[Origin]) -> Vec<End> {
+        let mut again = match inputs.is_iterative() {
+            true => batch.take_executed_again(),
+            false => Vec::new(),
+        };
+        let end = |(row, origin): (usize, &Origin)| {
+            let (ticket, arrival) = (*origin)?;
+            let position = again.iter().position(|(number, _)| *number == row);
+            let (states, again) = match position.map(|position| again.swap_remove(position)) {
+                None => (batch.take_states(row), None),
+                Some((_, mut pending)) => {
+                    inputs.strip(&mut pending);
+                    let states = std::mem::take(&mut pending.states);
+                    let mut request = QueuedRequest { pending, arrival };
+                    request.continue_sequence();
+                    self.slot.responses.accounting().queued();
+                    (states, Some(request))
+                }
+            };
+            Some(StepEnd { ticket, states, again })
+        };
+        origins.iter().enumerate().filter_map(end).collect()
+    }
+}

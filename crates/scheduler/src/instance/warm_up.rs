@@ -1,0 +1,177 @@
+//! Warm-up: what an instance executes after it was started, and before it gets requests of clients.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{Batch, ModelInstance, PendingRequest, SequenceStates};
+use galatea_types::{
+    Error, PreparedRequest, RequestContext, Responder, Response, ResponseSink, Result, Tensor,
+};
+
+use super::{
+    error::InstanceError,
+    responses::Responses,
+    slot::{InstanceSlot, panic_message},
+    thread::ModelContext,
+};
+use crate::{
+    accounting::{Items, StreamAccounting},
+    sync::{LockExt, Mutex, mpsc},
+};
+
+/// Errors of one execution that are told. A stream may have any number of them.
+const MOST_ERRORS: usize = 16;
+
+/// What every instance of a model executes before it is ready, and again when it was restarted.
+#[derive(Clone, Debug)]
+pub struct WarmupSample {
+    /// Its name in error messages.
+    pub name: String,
+    /// What is asked for, with a batch size of 1: the first request of a sequence where the model has them.
+    pub request: PreparedRequest,
+    /// What the model is told of the sequence, where it is not what it is told of the first request of one.
+    pub added: Vec<Tensor>,
+    /// How many such requests are executed together; one by one where the model does not batch.
+    pub batch_size: u32,
+    /// How often that is done.
+    pub count: u32,
+}
+
+/// Executes all samples. Statistics count them, as Triton does.
+///
+/// # Errors
+/// The errors of the first execution that has any.
+pub(super) fn warm_up(
+    slot: &InstanceSlot,
+    context: &ModelContext,
+    instance: &mut dyn ModelInstance,
+) -> Result<()> {
+    let execution = Execution { slot, context, responses: slot.responses.unlogged() };
+    for sample in &*context.warm_up {
+        for iteration in 1..=sample.count {
+            // What is still queued then waits for nothing more.
+            if slot.queue.is_closed_within(slot.index, Duration::ZERO) {
+                return Ok(());
+            }
+            let (model, name, sample_name) = (&context.name, &slot.spec.name, &sample.name);
+            log::debug!(
+                "model '{model}' instance {name} is running warmup sample '{sample_name}' for iteration {iteration}"
+            );
+            execution.run_sample(sample, instance)?;
+        }
+    }
+    Ok(())
+}
+
+struct Execution<'a> {
+    slot: &'a InstanceSlot,
+    context: &'a ModelContext,
+    /// Nothing is logged of a request that fails: whoever starts the instance says it.
+    responses: Responses,
+}
+
+impl Execution<'_> {
+    fn run_sample(&self, sample: &WarmupSample, instance: &mut dyn ModelInstance) -> Result<()> {
+        let (together, rounds) = match self.context.has_batching {
+            true => (sample.batch_size, 1),
+            false => (1, sample.batch_size),
+        };
+        for _ in 0..rounds {
+            let errors = self.run(sample, together, instance);
+            if !errors.is_empty() {
+                let sample = sample.name.clone();
+                return Err(InstanceError::WarmUp { sample, errors }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes some equal requests, and waits until each has its last response. Returns the errors among the responses.
+    fn run(
+        &self,
+        sample: &WarmupSample,
+        count: u32,
+        instance: &mut dyn ModelInstance,
+    ) -> Vec<Error> {
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let (is_open, end) = mpsc::channel();
+        let pending = |_| {
+            let sink = Sink { errors: errors.clone(), _is_open: is_open.clone() };
+            self.pending(sample, Responder::calling(sink))
+        };
+        let pending = (0..count).map(pending).collect();
+        drop(is_open);
+        let panicked = self.execute(pending, instance);
+        // Nothing is sent: it ends when the last response has left.
+        end.iter().for_each(|()| {});
+        let mut errors = std::mem::take(&mut *errors.lock_unpoisoned());
+        if errors.is_empty() {
+            errors.extend(panicked);
+        }
+        errors
+    }
+
+    /// Returns how it panicked, if it did: requests that it took may have been answered all the same.
+    fn execute(
+        &self,
+        pending: Vec<PendingRequest>,
+        instance: &mut dyn ModelInstance,
+    ) -> Option<Error> {
+        let mut batch = Batch::new(self.context.name.clone(), self.context.version, pending);
+        let streams = self.context.may_answer_later.then(|| {
+            let open = self.slot.streams.open(batch.execution().received);
+            let (accounting, items) = (self.responses.accounting().clone(), Items::of(&batch));
+            let streams = Arc::new(StreamAccounting::new(None, accounting, items, open));
+            batch.observe(streams.clone());
+            streams
+        });
+        let result = catch_unwind(AssertUnwindSafe(|| instance.execute(&mut batch)));
+        let panicked = result.err().map(|panic| self.panicked(panic_message(&*panic)));
+        if let Some(error) = &panicked {
+            batch.fail_all(error);
+        }
+        // Executed once is warm enough.
+        for (_, pending) in batch.take_executed_again() {
+            pending.responder.discard();
+        }
+        self.responses.answer_batch(batch, streams.as_deref());
+        panicked
+    }
+
+    fn pending(&self, sample: &WarmupSample, responder: Responder) -> PendingRequest {
+        let mut context = RequestContext::new();
+        context.timeline.queued = Some(Instant::now());
+        let mut pending = PendingRequest::new(sample.request.clone(), context, responder);
+        if let Some(sequences) = &self.context.sequences {
+            sequences.complete(&mut pending, SequenceStates::default(), true);
+            sample.added.iter().for_each(|tensor| pending.request.replace_input(tensor));
+        }
+        pending
+    }
+
+    fn panicked(&self, reason: &str) -> Error {
+        let (instance, reason) = (self.slot.spec.name.clone(), reason.to_owned());
+        InstanceError::Panicked { instance, reason }.into()
+    }
+}
+
+/// Takes the responses to one request, of which only the errors are kept.
+struct Sink {
+    errors: Arc<Mutex<Vec<Error>>>,
+    /// Dropped behind the last response.
+    _is_open: mpsc::Sender<()>,
+}
+
+impl ResponseSink for Sink {
+    fn respond(&mut self, response: Response) {
+        if let Some(Err(error)) = response.result {
+            let mut errors = self.errors.lock_unpoisoned();
+            if errors.len() < MOST_ERRORS {
+                errors.push(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How many items are in flight when all who ask have asked.
+
+/// Executions after which a number that was not reached again is forgotten, at the latest after twice as many.
+const WINDOW: u32 = 16;
+
+/// The largest number that was in flight lately, twice at least: an answer may come back as the next request before the
+/// instance that gave it has said so, which makes one too many.
+#[derive(Default)]
+pub(super) struct Crowd {
+    now: TopTwo,
+    before: TopTwo,
+    executions: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct TopTwo {
+    first: u64,
+    second: u64,
+}
+
+impl Crowd {
+    /// So many are in flight, now that a request has come.
+    pub fn note(&mut self, in_flight: u64) {
+        let TopTwo { first, second } = &mut self.now;
+        if in_flight >= *first {
+            (*first, *second) = (in_flight, *first);
+        } else if in_flight > *second {
+            *second = in_flight;
+        }
+    }
+
+    /// An execution has ended.
+    pub fn executed(&mut self) {
+        self.executions += 1;
+        if self.executions >= WINDOW {
+            (self.before, self.now) = (self.now, TopTwo::default());
+            self.executions = 0;
+        }
+    }
+
+    /// So many will be in flight when all have asked.
+    pub fn size(&self) -> u64 {
+        self.now.second.max(self.before.second)
+    }
+
+    /// Those who were missing did not come: it is as if half as many were.
+    pub fn disappointed(&mut self, in_flight: u64) {
+        let size = in_flight + self.size().saturating_sub(in_flight) / 2;
+        for top in [&mut self.now, &mut self.before] {
+            top.first = top.first.min(size);
+            top.second = top.second.min(size);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_once_does_not_count() {
+        let mut crowd = Crowd::default();
+        for _ in 0..4 * WINDOW {
+            crowd.note(1);
+            crowd.executed();
+        }
+        crowd.note(2);
+        assert_eq!(crowd.size(), 1);
+        crowd.note(16);
+        assert_eq!(crowd.size(), 2);
+        crowd.note(16);
+        assert_eq!(crowd.size(), 16);
+    }
+
+    #[test]
+    fn who_is_gone_is_forgotten() {
+        let mut crowd = Crowd::default();
+        (0..2).for_each(|_| crowd.note(16));
+        let mut executions = 0;
+        while crowd.size() > 1 {
+            crowd.note(1);
+            crowd.executed();
+            executions += 1;
+        }
+        assert!(executions <= 2 * WINDOW);
+
+        (0..2).for_each(|_| crowd.note(16));
+        let mut sizes = Vec::new();
+        while crowd.size() > 1 {
+            crowd.disappointed(1);
+            sizes.push(crowd.size());
+        }
+        assert_eq!(sizes, [8, 4, 2, 1]);
+    }
+}

@@ -1,0 +1,162 @@
+//! The levels of priority: of all that a configuration names, those with requests exist, and a few others.
+
+use std::collections::BTreeMap;
+
+use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
+
+use super::{fair_list::FairList, queued::Queued};
+
+/// Levels without requests that are kept, so that a model with few levels makes none anew.
+const KEPT: usize = 8;
+
+/// What is put back comes before all requests; where there are no priorities, all are here.
+pub(super) const FIRST: u64 = 0;
+
+/// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.
+pub(super) struct Level<T> {
+    pub policy: QueuePolicy,
+    pub timely: FairList<T>,
+    pub late: FairList<T>,
+}
+
+/// The levels of a queue, in the order in which they are served.
+pub(super) struct Levels<T> {
+    existing: BTreeMap<u64, Level<T>>,
+    rules: Box<LevelRules>,
+}
+
+/// Which levels there are, and what holds in each.
+#[derive(Default)]
+struct LevelRules {
+    /// How many levels there are: they are numbered from 1. 0: requests have no priorities.
+    count: u64,
+    default_level: u64,
+    default_policy: QueuePolicy,
+    policies: BTreeMap<u64, QueuePolicy>,
+    turn_items: u64,
+}
+
+impl LevelRules {
+    fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
+        let default_policy = config.default_queue_policy;
+        match config.priority_levels {
+            0 => Self { default_policy, turn_items, ..Self::default() },
+            count => Self {
+                count,
+                default_level: config.default_priority_level,
+                default_policy,
+                policies: config.priority_queue_policies.clone(),
+                turn_items,
+            },
+        }
+    }
+
+    fn new_level<T: Queued>(&self, number: u64) -> Level<T> {
+        let list = || FairList::new(self.turn_items);
+        let policy = *self.policies.get(&number).unwrap_or(&self.default_policy);
+        Level { policy, timely: list(), late: list() }
+    }
+}
+
+impl<T: Queued> Levels<T> {
+    /// One level without limits.
+    pub fn plain() -> Self {
+        Self::of_rules(LevelRules { turn_items: 1, ..LevelRules::default() })
+    }
+
+    pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
+        Self::of_rules(LevelRules::from_config(config, turn_items))
+    }
+
+    fn of_rules(rules: LevelRules) -> Self {
+        Self { existing: BTreeMap::new(), rules: Box::new(rules) }
+    }
+
+    pub fn has_several(&self) -> bool {
+        self.rules.count > 1
+    }
+
+    pub fn policies(&self) -> impl Iterator<Item = &QueuePolicy> {
+        self.rules.policies.values().chain([&self.rules.default_policy])
+    }
+
+    /// The level of a request of this priority: 0 and levels that there are not mean the default one.
+    pub fn of_priority(&mut self, priority: u64) -> &mut Level<T> {
+        let number = match (1..=self.rules.count).contains(&priority) {
+            true => priority,
+            false => self.rules.default_level,
+        };
+        self.get_or_make(number)
+    }
+
+    /// The level before all others.
+    pub fn first(&mut self) -> &mut Level<T> {
+        self.get_or_make(FIRST)
+    }
+
+    fn get_or_make(&mut self, number: u64) -> &mut Level<T> {
+        self.existing.entry(number).or_insert_with(|| self.rules.new_level(number))
+    }
+
+    pub fn get(&self, number: u64) -> Option<&Level<T>> {
+        self.existing.get(&number)
+    }
+
+    /// The first level that exists, from this number on, with its number.
+    pub fn next(&mut self, number: u64) -> Option<(u64, &mut Level<T>)> {
+        let found = match self.existing.contains_key(&number) {
+            true => number,
+            false => *self.existing.range(number..).next()?.0,
+        };
+        self.existing.get_mut(&found).map(|level| (found, level))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Level<T>> {
+        self.existing.values()
+    }
+
+    /// Does something with each level in turn.
+    pub fn for_each(&mut self, mut work: impl FnMut(&mut Level<T>)) {
+        self.existing.values_mut().for_each(&mut work);
+        if self.existing.len() > KEPT {
+            self.existing.retain(|_, level| !level.is_empty());
+        }
+    }
+
+    /// Forgets the level if it has no requests and there are many.
+    pub fn release(&mut self, number: u64) {
+        let is_empty = |level: &Level<T>| level.is_empty();
+        if self.existing.len() > KEPT && self.get(number).is_some_and(is_empty) {
+            self.existing.remove(&number);
+        }
+    }
+
+    #[cfg(test)]
+    pub fn existing_count(&self) -> usize {
+        self.existing.len()
+    }
+}
+
+impl<T: Queued> Level<T> {
+    pub fn len(&self) -> usize {
+        self.timely.len() + self.late.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn list(&mut self, is_late: bool) -> &mut FairList<T> {
+        if is_late { &mut self.late } else { &mut self.timely }
+    }
+
+    /// Whether a request that outlives its time-out fails.
+    pub fn rejects(&self) -> bool {
+        rejects(&self.policy)
+    }
+}
+
+/// Whether a request that outlives its time-out fails under this policy.
+pub(super) fn rejects(policy: &QueuePolicy) -> bool {
+    policy.default_timeout.is_some() && policy.timeout_action == TimeoutAction::Reject
+}

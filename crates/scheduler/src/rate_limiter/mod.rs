@@ -1,0 +1,179 @@
+//! The rate limiter: executions of all models that share resources, as many at a time as there are resources for.
+//!
+//! [`Ledger`] decides who is next. What the operator provides, or the largest demand where nothing is said, is the
+//! supply. An instance thread that has something to execute asks for a *permit* under the lock of its queue; without one
+//! it sleeps there, and the requests stay in the backlog, where they may be cancelled or expire as ever. The permit is
+//! returned when the thread looks for its next work, so that it competes with the others for what it has just freed.
+//!
+//! Locks: the one of a queue may be held when the limiter's is taken, never the other way round: the queues of those that
+//! may begin are woken by [`Wakes`] when no lock is held.
+
+mod ledger;
+#[cfg(test)]
+mod simulation;
+mod supply;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use galatea_backend::InstanceSpec;
+use galatea_config::ModelConfig;
+use galatea_types::Result;
+
+use self::ledger::{Granted, Ledger, MemberId};
+pub use self::supply::ResourceSupply;
+use crate::sync::{LockExt, Mutex};
+
+/// Limits the executions of all models that share it.
+pub struct RateLimiter {
+    state: Mutex<State>,
+}
+
+struct State {
+    ledger: Ledger,
+    queues: BTreeMap<u64, Weak<dyn Wake>>,
+    next_queue: u64,
+}
+
+impl fmt::Debug for RateLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimiter").finish_non_exhaustive()
+    }
+}
+
+/// A queue whose threads may wait for permits.
+pub(crate) trait Wake: Send + Sync {
+    /// Makes its threads look whether they have one.
+    fn wake(&self);
+}
+
+impl RateLimiter {
+    /// `provided`: what there is of each resource. If nothing is given, there is as much of each as the instance that
+    /// asks for most.
+    pub fn new(provided: Vec<ResourceSupply>) -> Arc<Self> {
+        let (queues, next_queue) = (BTreeMap::new(), 0);
+        let state = State { ledger: Ledger::new(provided), queues, next_queue };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// What the instances of a queue get their permits from.
+    pub(crate) fn permits(self: &Arc<Self>, queue: Weak<dyn Wake>) -> Permits {
+        let mut state = self.state.lock_unpoisoned();
+        let number = state.next_queue;
+        state.next_queue += 1;
+        state.queues.insert(number, queue);
+        Permits { limiter: self.clone(), queue: number }
+    }
+}
+
+/// The permits of the instances of one queue. With it they are gone.
+pub(crate) struct Permits {
+    limiter: Arc<RateLimiter>,
+    queue: u64,
+}
+
+/// What became of a question for a permit.
+pub(crate) enum Claim {
+    /// The instance may begin.
+    Begin,
+    /// It sleeps until [`Permits::is_granted`].
+    Wait,
+    /// It asks again when these are woken, which takes other locks.
+    AskAgain(Wakes),
+}
+
+impl Permits {
+    /// Adds an instance, before it is started.
+    ///
+    /// # Errors
+    /// When its group asks for more than there is.
+    pub fn register(&self, index: usize, spec: &InstanceSpec, config: &ModelConfig) -> Result<()> {
+        let limiter = spec.group.rate_limiter.as_ref();
+        let resources = limiter.map_or(&[][..], |limiter| &limiter.resources);
+        let demand = supply::demand(resources, spec.device_id);
+        let priority = limiter.map_or(1, |limiter| limiter.priority);
+        let granted =
+            self.with(|ledger, queue| ledger.add(MemberId { queue, index }, demand, priority));
+        let group = || config.instance_groups().iter().position(|group| *group == *spec.group);
+        let granted = granted.map_err(|error| error.of_group(group().unwrap_or(0)))?;
+        self.wakes(granted).wake();
+        Ok(())
+    }
+
+    /// See [`Ledger::looks_for_work`].
+    pub fn looks_for_work(&self, index: usize) {
+        self.with(|ledger, queue| ledger.looks_for_work(MemberId { queue, index }));
+    }
+
+    /// See [`Ledger::claim`].
+    pub fn claim(&self, index: usize, waiting: Option<usize>) -> Claim {
+        let granted = self.with(|ledger, queue| ledger.claim(MemberId { queue, index }, waiting));
+        match granted {
+            Granted { may_begin: true, .. } => Claim::Begin,
+            Granted { others, .. } if others.is_empty() => Claim::Wait,
+            Granted { others, .. } => Claim::AskAgain(self.wakes(others)),
+        }
+    }
+
+    /// See [`Ledger::rest`].
+    pub fn rest(&self, index: usize) -> Wakes {
+        let granted = self.with(|ledger, queue| ledger.rest(MemberId { queue, index }));
+        self.wakes(granted)
+    }
+
+    /// See [`Ledger::leave`].
+    pub fn leave(&self, index: usize) -> Wakes {
+        let granted = self.with(|ledger, queue| ledger.leave(MemberId { queue, index }));
+        self.wakes(granted)
+    }
+
+    /// See [`Ledger::remove`].
+    pub fn remove(&self, index: usize) -> Wakes {
+        let granted = self.with(|ledger, queue| ledger.remove(MemberId { queue, index }));
+        self.wakes(granted)
+    }
+
+    /// Whether the instance has its permit and has not begun.
+    pub fn is_granted(&self, index: usize) -> bool {
+        self.with(|ledger, queue| ledger.is_granted(MemberId { queue, index }))
+    }
+
+    fn with<R>(&self, call: impl FnOnce(&mut Ledger, u64) -> R) -> R {
+        call(&mut self.limiter.state.lock_unpoisoned().ledger, self.queue)
+    }
+
+    fn wakes(&self, granted: Vec<MemberId>) -> Wakes {
+        if granted.is_empty() {
+            return Wakes::default();
+        }
+        let mut numbers: Vec<u64> = granted.into_iter().map(|id| id.queue).collect();
+        numbers.dedup();
+        let state = self.limiter.state.lock_unpoisoned();
+        Wakes(numbers.iter().filter_map(|number| state.queues.get(number).cloned()).collect())
+    }
+}
+
+impl Drop for Permits {
+    fn drop(&mut self) {
+        self.limiter.state.lock_unpoisoned().queues.remove(&self.queue);
+    }
+}
+
+/// Queues of which an instance may begin.
+#[derive(Default)]
+#[must_use = "those that may begin sleep until they are woken"]
+pub(crate) struct Wakes(Vec<Weak<dyn Wake>>);
+
+impl Wakes {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// To be called without any lock.
+    pub fn wake(self) {
+        self.0.iter().filter_map(Weak::upgrade).for_each(|queue| queue.wake());
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests whose time is over leave the queue when that happens, even while no instance is free that would come across
+//! them: one more thread waits for it, where the configuration has such time-outs.
+
+use std::time::{Duration, Instant};
+
+use super::{NotExecuted, RequestQueue, State};
+use crate::{parking::Locked, sequence::OfSequence};
+
+/// Between two looks at all that waits.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+
+/// A look at all that waits takes this part of the time at most, however long the queue is.
+const SHARE_OF_TIME: u32 = 20;
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// Whether something happens to what waits when a time has come, whatever the instances do.
+    pub fn has_expiry(&self) -> bool {
+        self.parking.lock().waiting.has_expiry()
+    }
+
+    /// Waits for requests that fail because they have waited too long. They count as taken until
+    /// [`RequestQueue::finish`]. `None`: the queue is closed, and the threads of all instances have ended.
+    pub fn next_expired(&self) -> Option<Vec<(T, NotExecuted)>> {
+        let is_over = |state: &State<T>| state.is_closed && state.live_threads == 0;
+        let mut state = self.parking.lock();
+        while !is_over(&state) {
+            state = state.sleep_until_look(is_over);
+            let expired = state.look_for_expired();
+            if !expired.is_empty() {
+                state.executing += expired.len();
+                return Some(expired);
+            }
+        }
+        None
+    }
+}
+
+impl<T: OfSequence> Locked<'_, State<T>> {
+    /// A request was queued that expires then. `are_released`: those that wait were held back until now.
+    pub(super) fn expect_expiry(&mut self, expires_at: Option<Instant>, are_released: bool) {
+        match (expires_at, are_released) {
+            (Some(_), true) => self.look_by(Instant::now()),
+            (Some(expires_at), false) => self.look_by(expires_at),
+            (None, _) => {}
+        }
+    }
+
+    fn look_for_expired(&mut self) -> Vec<(T, NotExecuted)> {
+        let begin = Instant::now();
+        let (expired, next) = match self.is_held() {
+            true => (Vec::new(), None),
+            false => self.waiting.take_expired(begin),
+        };
+        let end = Instant::now();
+        self.wake_fed(usize::MAX);
+        let pause = end.duration_since(begin).saturating_mul(SHARE_OF_TIME).max(MIN_PAUSE);
+        self.looked(next, end.checked_add(pause).unwrap_or(end));
+        expired
+    }
+}

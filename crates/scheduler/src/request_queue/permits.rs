@@ -1,0 +1,278 @@
+//! Instance threads that need a permit of the rate limiter for what they would execute.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Weak},
+};
+
+use galatea_backend::InstanceSpec;
+use galatea_config::ModelConfig;
+use galatea_types::Result;
+
+use super::{RequestQueue, State};
+use crate::{
+    parking::Locked,
+    queue::Decision,
+    rate_limiter::{Claim, RateLimiter, Wake, Wakes},
+    sequence::{Hold, OfSequence},
+};
+
+impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
+    /// A queue whose instances need permits of `limiter`, if there is one.
+    pub fn limited(
+        config: &ModelConfig,
+        instances: usize,
+        hold: Hold,
+        limiter: Option<&Arc<RateLimiter>>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|queue: &Weak<Self>| {
+            let permits = limiter.map(|limiter| limiter.permits(queue.clone()));
+            Self { permits, ..Self::new(config, instances, hold) }
+        })
+    }
+}
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// Counts what an instance asks for, before it is started.
+    ///
+    /// # Errors
+    /// When it asks for more than there is.
+    pub fn register(&self, index: usize, spec: &InstanceSpec, config: &ModelConfig) -> Result<()> {
+        self.permits.as_ref().map_or(Ok(()), |permits| permits.register(index, spec, config))
+    }
+
+    pub(super) fn looks_for_work(&self, index: usize) {
+        if let Some(permits) = &self.permits {
+            permits.looks_for_work(index);
+        }
+    }
+
+    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    pub(super) fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
+        state.is_called_off(index) || self.has_permit(index)
+    }
+
+    fn has_permit(&self, index: usize) -> bool {
+        self.permits.as_ref().is_some_and(|permits| permits.is_granted(index))
+    }
+
+    /// Unlocks; the instance does not work for now, and another one sees to what waits. The turn that it had is gone before
+    /// that one is woken, which takes it.
+    pub(super) fn leave(&self, state: Locked<'_, State<T>>, index: usize) {
+        let permits = self.permits.as_ref();
+        let wakes = permits.map_or_else(Wakes::default, |permits| permits.leave(index));
+        let left = state.waiting.len();
+        state.wake_for_rest(left);
+        wakes.wake();
+    }
+
+    /// The instance is gone.
+    pub(super) fn remove_permits(&self, index: usize) {
+        if let Some(permits) = &self.permits {
+            permits.remove(index).wake();
+        }
+    }
+
+    /// Goes on with what was decided, if the instance may: else time has passed, and it is to be decided again.
+    /// `rest`: as for [`RequestQueue::pull`].
+    pub(super) fn admit<'a>(
+        &'a self,
+        state: Locked<'a, State<T>>,
+        index: usize,
+        decision: &Decision,
+        rest: impl Fn(),
+    ) -> ControlFlow<Locked<'a, State<T>>, Locked<'a, State<T>>> {
+        let Some(permits) = &self.permits else { return ControlFlow::Continue(state) };
+        let wakes = match decision {
+            Decision::Take(_) => {
+                let shared = (!self.is_per_instance).then(|| state.waiting.len());
+                match permits.claim(index, shared) {
+                    Claim::Begin => return ControlFlow::Continue(state),
+                    Claim::AskAgain(wakes) => wakes,
+                    Claim::Wait => {
+                        rest();
+                        return ControlFlow::Break(self.sleep_for_permit(state, index));
+                    }
+                }
+            }
+            Decision::Wait(_) | Decision::Empty => permits.rest(index),
+        };
+        if wakes.is_empty() {
+            return ControlFlow::Continue(state);
+        }
+        drop(state);
+        wakes.wake();
+        ControlFlow::Break(self.lock_for(index))
+    }
+
+    fn sleep_for_permit<'a>(
+        &'a self,
+        state: Locked<'a, State<T>>,
+        index: usize,
+    ) -> Locked<'a, State<T>> {
+        state.sleep(|s| {
+            let is_over = s.is_closed && s.in_flight() == 0;
+            is_over || self.is_wanted(s, index)
+        })
+    }
+}
+
+impl<T: OfSequence<States: Send> + Send> Wake for RequestQueue<T> {
+    fn wake(&self) {
+        self.parking.lock().wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use galatea_backend::testing::{instance_spec, model_config};
+    use galatea_types::Error;
+    use shuttle::thread;
+
+    use super::*;
+    use crate::request_queue::{
+        Work,
+        tests::{ITERATIONS, Numbered, Queue, never, push},
+    };
+
+    const REQUESTS: u64 = 2;
+
+    fn config(more: &str) -> ModelConfig {
+        let limiter =
+            "instance_group { count: 2 rate_limiter { resources { name: 'R' count: 1 } } }";
+        model_config(&format!("name: 'm' backend: 'm' {limiter} {more}"))
+    }
+
+    fn register(queue: &Queue, index: usize) {
+        let config = config("");
+        let group = Arc::new(config.instance_groups()[0].clone());
+        let spec = InstanceSpec { group, ..instance_spec("m", index) };
+        queue.register(index, &spec, &config).expect("there is enough");
+    }
+
+    fn new_queue(limiter: &Arc<RateLimiter>, more: &str) -> Queue {
+        let queue: Queue = RequestQueue::limited(&config(more), 2, Hold::default(), Some(limiter));
+        (0..2).for_each(|index| register(&queue, index));
+        queue
+    }
+
+    /// Pulls until the queue ends; how many requests were executed. `at_work`: of all queues.
+    fn serve(queue: &Queue, index: usize, at_work: &AtomicUsize) -> usize {
+        queue.instance_begins(index);
+        queue.instance_started(index);
+        let (mut executed, mut done) = (0, 0);
+        loop {
+            match queue.pull(index, done, || ()) {
+                Work::Batch(requests) => {
+                    assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "there is one copy");
+                    thread::yield_now();
+                    at_work.fetch_sub(1, Ordering::SeqCst);
+                    done = requests.len();
+                    executed += done;
+                }
+                Work::Steps(_) => panic!("there are no sequences"),
+                Work::Dropped(dropped) => done = dropped.len(),
+                Work::Restart(_) => {
+                    done = 0;
+                    assert!(queue.wait_until_idle(never()));
+                    queue.instance_begins(index);
+                    queue.instance_started(index);
+                }
+                Work::End | Work::Retire => {
+                    queue.thread_ended(index);
+                    return executed;
+                }
+            }
+        }
+    }
+
+    /// Two models that share one copy of a resource, of which the first is disturbed.
+    fn check(more: &'static str, disturb: fn(&Queue)) {
+        let run = move || {
+            let limiter = RateLimiter::new(Vec::new());
+            let at_work = Arc::new(AtomicUsize::new(0));
+            let queues = [new_queue(&limiter, more), new_queue(&limiter, more)];
+            let mut instances = Vec::new();
+            for (queue, index) in queues.iter().flat_map(|queue| [(queue, 0), (queue, 1)]) {
+                let (queue, at_work) = (queue.clone(), at_work.clone());
+                instances.push(thread::spawn(move || serve(&queue, index, &at_work)));
+            }
+            let first = queues[0].clone();
+            let disturber = thread::spawn(move || disturb(&first));
+            queues.iter().for_each(|queue| drop(push(queue, REQUESTS)));
+            disturber.join().expect("no panic");
+            for queue in &queues {
+                assert!(queue.wait_until_idle(never()));
+                queue.close();
+            }
+            let executed: usize = instances.into_iter().map(|i| i.join().expect("no panic")).sum();
+            assert_eq!(executed as u64, 2 * REQUESTS);
+        };
+        shuttle::check_random(run, ITERATIONS);
+        shuttle::check_pct(run, ITERATIONS, 3);
+    }
+
+    #[test]
+    fn models_that_share_a_resource_execute_in_turn() {
+        check("", |_| ());
+    }
+
+    #[test]
+    fn batches_that_share_a_resource_execute_in_turn() {
+        check(
+            "max_batch_size: 2 dynamic_batching { max_queue_delay_microseconds: 7200000000 }",
+            |_| (),
+        );
+    }
+
+    #[test]
+    fn a_permit_of_an_instance_that_breaks_goes_to_another() {
+        check("", |queue| {
+            queue.break_instance(0, 1, Error::internal("it broke"));
+        });
+    }
+
+    #[test]
+    fn a_permit_of_an_instance_that_is_retired_goes_to_another() {
+        check("", |queue| {
+            assert!(queue.retire_instances(&[0]).is_none());
+            assert!(queue.wait_until_gone(0, never()));
+        });
+    }
+
+    /// A request that is cancelled while its instance waits for a permit leaves the permit to others.
+    #[test]
+    fn a_permit_for_a_request_that_is_gone_goes_to_another() {
+        check("", |queue| {
+            let request = Numbered::new();
+            request.is_abandoned.store(true, Ordering::Relaxed);
+            queue.push(request).expect("accepted");
+            let taken = queue.take_abandoned();
+            queue.finish(taken.len());
+        });
+    }
+
+    #[test]
+    fn what_asks_for_more_than_there_is_is_refused() {
+        shuttle::check_random(
+            || {
+                let supply = crate::ResourceSupply { name: "R".into(), count: 0, device: None };
+                let limiter = RateLimiter::new(vec![supply]);
+                let config = config("");
+                let queue: Queue =
+                    RequestQueue::limited(&config, 1, Hold::default(), Some(&limiter));
+                let group = Arc::new(config.instance_groups()[0].clone());
+                let spec = InstanceSpec { group, ..instance_spec("m", 0) };
+                let error = queue.register(0, &spec, &config).expect_err("refused");
+                assert_eq!(
+                    error.message(),
+                    "Resource count for \"R\" is limited to 0 which will prevent scheduling of one or more model \
+                     instances, the minimum required count is 1"
+                );
+            },
+            1,
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! What waits for the instances of a queue: requests that any of them may execute, or those of sequences, each for the
+//! instance that has the sequence.
+
+use std::time::Instant;
+
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_types::Error;
+
+use crate::{
+    queue::{Backlog, Decision, DropReason},
+    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences, Step},
+};
+
+/// All that waits.
+pub(super) enum Waiting<T: OfSequence> {
+    Requests(Backlog<T>),
+    Sequences(Sequences<T>),
+}
+
+/// What a thread takes to execute it.
+pub(crate) enum Batch<T: OfSequence> {
+    Requests(Vec<T>),
+    /// In the order of their rows; `None` is one without a request.
+    Steps(Vec<Option<Step<T, T::States>>>),
+}
+
+/// Why a request that was accepted is not executed.
+#[derive(Clone, Debug)]
+pub(crate) enum NotExecuted {
+    Request(DropReason),
+    OfSequence(SequenceDrop),
+}
+
+impl<T: OfSequence> Waiting<T> {
+    pub fn from_config(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
+        let Scheduling::Sequence(batching) = config.scheduling() else {
+            return Self::Requests(Backlog::from_config(config, hold.queued));
+        };
+        let rules = SequenceRules::new(config, batching, hold);
+        let batcher = || Backlog::of_sequences(config, batching, hold.queued);
+        Self::Sequences(Sequences::new(rules, instances, batcher))
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Requests(backlog) => backlog.len(),
+            Self::Sequences(sequences) => sequences.len(),
+        }
+    }
+
+    /// Items that wait for this instance, or for any where all are the same.
+    pub fn item_count(&self, instance: usize) -> u64 {
+        match self {
+            Self::Requests(backlog) => backlog.item_count(),
+            Self::Sequences(sequences) => sequences.ready_items(instance),
+        }
+    }
+
+    /// Whether each instance has work that no other may do.
+    pub fn is_per_instance(&self) -> bool {
+        matches!(self, Self::Sequences(_))
+    }
+
+    pub fn needs_clock(&self) -> bool {
+        match self {
+            Self::Requests(backlog) => backlog.needs_clock(),
+            Self::Sequences(_) => true,
+        }
+    }
+
+    pub fn joins_requests(&self) -> bool {
+        match self {
+            Self::Requests(backlog) => backlog.joins_requests(),
+            Self::Sequences(_) => true,
+        }
+    }
+
+    /// Whether something is over when a time has come, whatever the instances do.
+    pub fn has_expiry(&self) -> bool {
+        match self {
+            Self::Requests(backlog) => backlog.rejects_late(),
+            Self::Sequences(_) => true,
+        }
+    }
+
+    /// Removes what is over at `now`, and says when to look again.
+    pub fn take_expired(&mut self, now: Instant) -> (Vec<(T, NotExecuted)>, Option<Instant>) {
+        match self {
+            Self::Requests(backlog) => {
+                let (expired, next) = backlog.take_expired(now);
+                let reason = NotExecuted::Request(DropReason::Expired);
+                (expired.into_iter().map(|request| (request, reason.clone())).collect(), next)
+            }
+            Self::Sequences(sequences) => {
+                sequences.end_overdue(now);
+                let next = sequences.next_event();
+                (self.take_dropped(), next)
+            }
+        }
+    }
+
+    pub fn is_held(&mut self, is_closed: bool) -> bool {
+        match self {
+            Self::Requests(backlog) => backlog.is_held(is_closed),
+            Self::Sequences(sequences) => sequences.is_held(is_closed),
+        }
+    }
+
+    /// `idle`: how many other instances have nothing to do.
+    pub fn decide(
+        &mut self,
+        instance: usize,
+        idle: usize,
+        now: Instant,
+        is_closed: bool,
+    ) -> Decision {
+        match self {
+            Self::Requests(backlog) => backlog.decide_beside(idle, now, is_closed),
+            Self::Sequences(sequences) => sequences.decide(instance, now, is_closed),
+        }
+    }
+
+    /// Takes what was decided on, with the number of its requests.
+    pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Batch<T>, usize) {
+        match self {
+            Self::Requests(backlog) => {
+                let requests = backlog.take(count);
+                if backlog.learns_delay() {
+                    backlog.begins(instance, &requests, Instant::now());
+                }
+                let count = requests.len();
+                (Batch::Requests(requests), count)
+            }
+            Self::Sequences(sequences) => {
+                let steps = sequences.take(instance, count, now);
+                let count = steps.iter().flatten().count();
+                (Batch::Steps(steps), count)
+            }
+        }
+    }
+
+    /// Removes all requests: nothing will execute them.
+    pub fn take_all(&mut self) -> Vec<T> {
+        match self {
+            Self::Requests(backlog) => {
+                let waiting = backlog.len();
+                backlog.take(waiting)
+            }
+            Self::Sequences(sequences) => sequences.take_all(),
+        }
+    }
+
+    /// Removes what the last decision found that nobody waits for, or that is over: each must be answered.
+    pub fn take_dropped(&mut self) -> Vec<(T, NotExecuted)> {
+        match self {
+            Self::Requests(backlog) => {
+                let dropped = backlog.take_dropped().into_iter();
+                dropped.map(|(request, why)| (request, NotExecuted::Request(why))).collect()
+            }
+            Self::Sequences(sequences) => {
+                let dropped = sequences.take_dropped().into_iter();
+                dropped.map(|(request, why)| (request, NotExecuted::OfSequence(why))).collect()
+            }
+        }
+    }
+
+    /// Removes all that nobody waits for, and what is over with it.
+    pub fn take_abandoned(&mut self) -> Vec<(T, NotExecuted)> {
+        match self {
+            Self::Requests(backlog) => {
+                let abandoned = backlog.take_abandoned().into_iter();
+                let reason = NotExecuted::Request(DropReason::Abandoned);
+                abandoned.map(|request| (request, reason.clone())).collect()
+            }
+            Self::Sequences(sequences) => {
+                sequences.drop_abandoned(Instant::now());
+                self.take_dropped()
+            }
+        }
+    }
+
+    /// Instances that have got work without anybody having been told.
+    pub fn take_fed(&mut self) -> Vec<usize> {
+        match self {
+            Self::Requests(_) => Vec::new(),
+            Self::Sequences(sequences) => sequences.take_fed(),
+        }
+    }
+
+    pub fn instance_works(&mut self, instance: usize) {
+        if let Self::Sequences(sequences) = self {
+            sequences.instance_works(instance, Instant::now());
+        }
+    }
+
+    pub fn instance_lost(&mut self, instance: usize, reason: &Error) {
+        if let Self::Sequences(sequences) = self {
+            sequences.instance_lost(instance, reason, Instant::now());
+        }
+    }
+
+    /// The requests that any instance may execute; `None` of sequences.
+    pub fn requests(&mut self) -> Option<&mut Backlog<T>> {
+        match self {
+            Self::Requests(backlog) => Some(backlog),
+            Self::Sequences(_) => None,
+        }
+    }
+}

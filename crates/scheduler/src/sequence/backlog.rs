@@ -1,0 +1,109 @@
+//! Sequences that wait for a slot, with the requests that have come of them.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Instant,
+};
+
+use galatea_types::CorrelationId;
+
+use super::key::OfSequence;
+
+/// Sequences without a slot, in the order of their first requests.
+pub(super) struct SequenceBacklog<T> {
+    /// None without a request.
+    waiting: BTreeMap<u64, Waiting<T>>,
+    next_number: u64,
+    requests: usize,
+    /// When the first of them has waited for too long.
+    next_expiry: Option<Instant>,
+}
+
+/// A sequence without a slot.
+pub(super) struct Waiting<T> {
+    pub requests: VecDeque<T>,
+    pub id: CorrelationId,
+    /// The first time-out of a request.
+    expires_at: Option<Instant>,
+}
+
+impl<T: OfSequence> Waiting<T> {
+    /// Nobody waits for one of its requests.
+    pub fn is_abandoned(&self) -> bool {
+        self.requests.iter().any(T::is_abandoned)
+    }
+}
+
+impl<T> Default for SequenceBacklog<T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), next_number: 0, requests: 0, next_expiry: None }
+    }
+}
+
+impl<T: OfSequence> SequenceBacklog<T> {
+    /// Requests of all sequences.
+    pub fn len(&self) -> usize {
+        self.requests
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.requests == 0
+    }
+
+    /// The number of a new sequence.
+    pub fn next_number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// Adds a request to the sequence of this number.
+    pub fn push(&mut self, number: u64, request: T, now: Instant) {
+        let timeout = request.placement().timeout.filter(|timeout| !timeout.is_zero());
+        let expires_at = timeout.and_then(|timeout| now.checked_add(timeout));
+        let waiting = self.waiting.entry(number).or_insert_with(|| Waiting {
+            requests: VecDeque::new(),
+            id: request.correlation_id().clone(),
+            expires_at: None,
+        });
+        waiting.requests.push_back(request);
+        waiting.expires_at = earliest(waiting.expires_at, expires_at);
+        self.requests += 1;
+        self.next_expiry = earliest(self.next_expiry, expires_at);
+    }
+
+    /// Takes the sequence that has waited longest.
+    pub fn pop_first(&mut self) -> Option<(u64, Waiting<T>)> {
+        let first = self.waiting.pop_first()?;
+        self.requests -= first.1.requests.len();
+        Some(first)
+    }
+
+    /// Takes all sequences of which this holds.
+    pub fn remove_where(
+        &mut self,
+        is_over: impl Fn(&Waiting<T>) -> bool,
+    ) -> Vec<(u64, Waiting<T>)> {
+        let over: Vec<_> = self.waiting.extract_if(.., |_, waiting| is_over(waiting)).collect();
+        self.requests -= over.iter().map(|(_, waiting)| waiting.requests.len()).sum::<usize>();
+        over
+    }
+
+    /// Takes the sequences of which a request has waited for too long.
+    pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, Waiting<T>)> {
+        if self.next_expiry.is_none_or(|expiry| now < expiry) {
+            return Vec::new();
+        }
+        let over = self.remove_where(|waiting| waiting.expires_at.is_some_and(|at| at <= now));
+        self.next_expiry = self.waiting.values().filter_map(|waiting| waiting.expires_at).min();
+        over
+    }
+
+    /// When a sequence may have waited for too long.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.next_expiry
+    }
+}
+
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    [a, b].into_iter().flatten().min()
+}

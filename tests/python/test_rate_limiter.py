@@ -1,0 +1,382 @@
+"""The rate limiter: which executions run beside each other and in which order, the same on our server and on the real one."""
+
+import collections
+import concurrent.futures
+import os
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import clients
+import repositories
+import servers
+
+needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+BOTH = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+LIMIT = 60
+ON = "--rate-limit=execution_count"
+# Notes that an execution begins and ends in a file for all models, and waits between while a file `hold` is there.
+MODEL = """\
+import os
+import time
+
+import triton_python_backend_utils as pb
+
+FOLDER = {folder!r}
+
+
+def note(what):
+    with open(os.path.join(FOLDER, "events"), "a") as file:
+        file.write(what + "\\n")
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.name = args["model_name"]
+        self.instance = args["model_instance_name"]
+
+    def execute(self, requests):
+        note(f"begins {{self.name}} {{self.instance}} {{os.getpid()}}")
+        while os.path.exists(os.path.join(FOLDER, "hold")):
+            time.sleep(0.002)
+        note(f"ends {{self.name}} {{self.instance}} {{os.getpid()}}")
+        return [
+            pb.InferenceResponse([pb.Tensor("OUTPUT0", pb.get_input_tensor_by_name(r, "INPUT0").as_numpy())])
+            for r in requests
+        ]
+"""
+
+
+def until(happened):
+    deadline = time.monotonic() + LIMIT
+    while not happened():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+
+
+def resource(name, count, is_global=False):
+    return f'{{ name: "{name}" count: {count} global: {str(is_global).lower()} }}'
+
+
+def limited(resources, priority=0, count=1):
+    return f"{{ kind: KIND_CPU count: {count} rate_limiter {{ resources [ {resources} ] priority: {priority} }} }}"
+
+
+class World:
+    """A repository of models that note what they execute, and a server on it."""
+
+    def __init__(self, folder):
+        self.repository, self.notes = folder / "models", folder / "notes"
+        self.repository.mkdir()
+        self.notes.mkdir()
+        self.pool = concurrent.futures.ThreadPoolExecutor(128)
+        self.server = None
+
+    def add(self, name, *groups, more="", batch=0):
+        config = repositories.identity_config(max_batch_size=batch, more=more) + f"instance_group [ {', '.join(groups)} ]\n"
+        files = {"1/model.py": MODEL.format(folder=str(self.notes))}
+        repositories.write_model(self.repository, name, "galatea", "python", config, files)
+
+    def hold(self):
+        (self.notes / "hold").touch()
+
+    def release(self):
+        (self.notes / "hold").unlink()
+
+    def infer(self, model, shape=(3,), parameters=None):
+        body = {"inputs": [clients.tensor_json("INPUT0", np.ones(shape, np.float32))], "parameters": parameters or {}}
+        status, _, text = clients.ask(self.server.http, "POST", f"/v2/models/{model}/infer", body)
+        return status, text.decode()
+
+    def send(self, model, count, shape=(3,)):
+        return [self.pool.submit(self.infer, model, shape) for _ in range(count)]
+
+    def events(self, what):
+        path = self.notes / "events"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split()[1:] for line in lines if line.startswith(what)]
+
+    def running(self):
+        """Models at work, one entry for each execution."""
+        begun = collections.Counter(name for name, *_ in self.events("begins"))
+        begun.subtract(collections.Counter(name for name, *_ in self.events("ends")))
+        return sorted(begun.elements())
+
+    def pending(self):
+        text = clients.ask(self.server.metrics, "GET", "/metrics")[2].decode()
+        return sum(int(float(count)) for count in re.findall(r"^nv_inference_pending_request_count\{.*\} (\S+)$", text, re.M))
+
+    def load(self, model):
+        status, _, text = clients.ask(self.server.http, "POST", f"/v2/repository/models/{model}/load", {})
+        return status, text.decode()
+
+    def start(self, target, *flags):
+        self.server = servers.TARGETS[target](self.repository, *flags)
+        return self.server
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    (made.notes / "hold").unlink(missing_ok=True)
+    made.pool.shutdown()
+
+
+def assert_one_at_a_time(world):
+    lines = (world.notes / "events").read_text().splitlines()
+    for begin, end in zip(lines[::2], lines[1::2]):
+        assert begin.startswith("begins") and end == begin.replace("begins", "ends"), lines
+
+
+def both_held(world, first, second, count):
+    """All requests for both models are there before the second execution begins."""
+    world.hold()
+    answers = world.send(first, count)
+    until(world.running)
+    answers += world.send(second, count)
+    until(lambda: world.pending() == 2 * count - 1)
+    return answers
+
+
+@BOTH
+@pytest.mark.parametrize("flags", [[], ["--rate-limit-resource=R:4", "--rate-limit-resource=S:2"]], ids=["default", "explicit"])
+def test_models_that_share_a_resource_take_turns_by_priority(world, target, flags):
+    """The larger demand is all there is: with it only one executes, the first twice as often as the second."""
+    world.add("one", limited(resource("R", 4)))
+    world.add("two", limited(f"{resource('R', 2)}, {resource('S', 2, is_global=True)}", priority=2))
+    with world.start(target, ON, *flags):
+        answers = both_held(world, "one", "two", 30)
+        assert world.running() == ["one"], "the other waits"
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        assert_one_at_a_time(world)
+        # As long as requests for both wait.
+        order = [name for name, *_ in world.events("begins")][:36]
+        assert abs(order.count("one") - 24) <= 1, order
+
+
+@BOTH
+def test_a_priority_of_zero_is_one(world, target):
+    world.add("one", limited(resource("R", 1), priority=0))
+    world.add("two", limited(resource("R", 1), priority=1))
+    with world.start(target, ON):
+        answers = both_held(world, "one", "two", 15)
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        assert_one_at_a_time(world)
+        order = [name for name, *_ in world.events("begins")][:28]
+        assert abs(order.count("one") - 14) <= 1, order
+
+
+@BOTH
+def test_models_run_beside_each_other_where_there_is_enough(world, target):
+    world.add("one", limited(resource("R", 4)))
+    world.add("two", limited(resource("R", 2), priority=2))
+    with world.start(target, ON, "--rate-limit-resource=R:6"):
+        world.hold()
+        answers = world.send("one", 2) + world.send("two", 2)
+        until(lambda: world.running() == ["one", "two"])
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+
+
+@BOTH
+def test_instances_of_a_model_wait_for_each_other_too(world, target):
+    world.add("m", limited(resource("R", 4)), limited(resource("R", 2), priority=2))
+    with world.start(target, ON):
+        world.hold()
+        answers = world.send("m", 20)
+        until(world.running)
+        until(lambda: world.pending() == 19)
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        assert_one_at_a_time(world)
+        used = collections.Counter(instance for _, instance, _ in world.events("begins"))
+        assert len(used) == 2, used
+        if target == "galatea":
+            # The real one hands the request of a turn to whichever instance's thread is first.
+            assert abs(used["m_0_0"] - 13) <= 1 and abs(used["m_1_0"] - 7) <= 1, used
+
+
+@BOTH
+def test_without_it_nothing_waits(world, target):
+    world.add("one", limited(resource("R", 4)))
+    world.add("two", limited(resource("R", 4)))
+    with world.start(target, "--rate-limit=off") as server:
+        world.hold()
+        answers = world.send("one", 1) + world.send("two", 1)
+        until(lambda: world.running() == ["one", "two"])
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        if target == "galatea":
+            server.wait_for_line("instance_group.rate_limiter of model 'one' has no effect: start the server with")
+
+
+def test_batches_are_full_where_the_other_instance_waits(world):
+    """Any size is preferred, and still what comes while one instance executes is one batch for the next. The real one makes
+    some of its batches before it knows how long they wait."""
+    batching = "dynamic_batching { preferred_batch_size: [ 1, 2, 3, 4 ] }\n"
+    world.add("m", limited(resource("R", 1), count=2), more=batching, batch=4)
+    with world.start("galatea", ON) as server:
+        world.hold()
+        answers = world.send("m", 1, (1, 3))
+        until(world.running)
+        answers += world.send("m", 8, (1, 3))
+        until(lambda: world.pending() == 8)
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        assert_one_at_a_time(world)
+        stats = clients.statistics(server, "m")["batch_stats"]
+        sizes = {int(batch["batch_size"]): int(batch["compute_infer"]["count"]) for batch in stats}
+        assert sizes == {1: 1, 4: 2}
+
+
+@BOTH
+def test_a_sequence_stays_with_its_instance(world, target):
+    """Even if another instance would have the next turn. Two sequences, of which one executes at a time."""
+    batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }\n"
+    groups = [limited(resource("R", 4)), limited(resource("R", 2), priority=5)]
+    world.add("m", *groups, more=batching, batch=1)
+
+    def step(sequence, number):
+        parameters = {"sequence_id": sequence, "sequence_start": number == 0, "sequence_end": number == 4}
+        assert world.infer("m", (1, 3), parameters)[0] == 200
+
+    def play(sequence):
+        begun = len(world.events("begins"))
+        for number in range(5):
+            step(sequence, number)
+        return {instance for _, instance, _ in world.events("begins")[begun:]}
+
+    with world.start(target, ON):
+        assert len(play(1)) == 1
+        together = [world.pool.submit(play, sequence) for sequence in (2, 3)]
+        for played in together:
+            played.result()
+        assert_one_at_a_time(world)
+        used = collections.Counter(instance for _, instance, _ in world.events("begins"))
+        assert sorted(used.values()) in ([5, 10], [15]), used
+
+
+LIMITED = (
+    'Resource count for "R" is limited to {} which will prevent scheduling of one or more model instances, the minimum '
+    "required count is {}"
+)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "flags, reason",
+    [
+        (["R:1"], LIMITED.format(1, 4)),
+        (["R:3", "S:2"], LIMITED.format(3, 4)),
+        # The one of another device, and one that is not named where another one is.
+        (["R:10:10", "S:2"], LIMITED.format(0, 4)),
+        (["S:2"], LIMITED.format(0, 4)),
+        # Of two counts the smaller one.
+        (["R:9", "R:2"], LIMITED.format(2, 4)),
+        (["R:9", "R:2:0"], None),
+        (["R:-1"], None),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else "",
+)
+def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, flags, reason):
+    world.add("m", limited(resource("R", 4)))
+    given = [f"--rate-limit-resource={resource}" for resource in flags]
+    with world.start(target, ON, "--model-control-mode=explicit", *given):
+        status, text = world.load("m")
+        if reason is None:
+            assert (status, text) == (200, "")
+            assert world.infer("m")[0] == 200
+        else:
+            assert status == 400
+            assert reason.replace('"', '\\"') in text, text
+
+
+@BOTH
+def test_a_resource_is_global_or_of_devices(world, target):
+    world.add("one", limited(resource("R", 1, is_global=True)))
+    world.add("two", limited(resource("R", 1)))
+    with world.start(target, ON, "--model-control-mode=explicit"):
+        assert world.load("one") == (200, "")
+        status, text = world.load("two")
+        reason = 'Resource "R" is present as both global and device-specific resource in the model configuration.'
+        assert status == 400 and reason.replace('"', '\\"') in text, text
+        assert world.infer("one")[0] == 200
+        # Nothing stays of what was refused.
+        status, _, _ = clients.ask(world.server.http, "POST", "/v2/repository/models/one/unload", {})
+        assert status == 200
+        until(lambda: world.load("two") == (200, ""))
+        assert world.infer("two")[0] == 200
+
+
+def test_what_there_is_by_default_follows_the_models_that_are_loaded(world):
+    """While others execute, which a load in the real one waits for."""
+    world.add("small", limited(resource("R", 1), count=2))
+    world.add("large", limited(resource("R", 2)))
+    with world.start("galatea", ON, "--model-control-mode=explicit"):
+        assert world.load("small") == (200, "")
+        world.hold()
+        answers = world.send("small", 2)
+        until(world.running)
+        assert world.load("large") == (200, "")
+        until(lambda: world.running() == ["small", "small"])
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+
+
+def test_a_worker_that_dies_gives_back_what_it_held(world):
+    world.add("one", limited(resource("R", 1)))
+    world.add("two", limited(resource("R", 1)))
+    with world.start("galatea", ON):
+        world.hold()
+        (first,) = world.send("one", 1)
+        until(world.running)
+        (second,) = world.send("two", 1)
+        until(lambda: world.pending() == 1)
+        (_, _, worker), = world.events("begins")
+        os.kill(int(worker), signal.SIGKILL)
+        assert first.result()[0] in (500, 503)
+        until(lambda: "two" in world.running())
+        world.release()
+        assert second.result()[0] == 200
+        assert world.infer("one")[0] == 200, "its worker was replaced"
+
+
+def test_requests_that_wait_for_a_permit_expire_and_are_cancelled(world):
+    policy = "dynamic_batching { default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 50000 } }\n"
+    world.add("one", limited(resource("R", 1)))
+    world.add("two", limited(resource("R", 1)), more=policy, batch=4)
+    with world.start("galatea", ON):
+        world.hold()
+        (first,) = world.send("one", 1)
+        until(world.running)
+        status, text = world.infer("two", (1, 3))
+        assert (status, "Request timeout expired" in text) == (503, True), text
+        assert world.running() == ["one"]
+        world.release()
+        assert first.result()[0] == 200
+        assert world.infer("two", (1, 3))[0] == 200
+
+
+def test_a_model_that_goes_ends_its_requests_first(world):
+    """An unload while requests wait for a permit: they are executed."""
+    world.add("one", limited(resource("R", 1)))
+    world.add("two", limited(resource("R", 1), count=2))
+    flags = [ON, "--model-control-mode=explicit", "--load-model=one", "--load-model=two"]
+    with world.start("galatea", *flags):
+        world.hold()
+        answers = world.send("one", 1)
+        until(world.running)
+        answers += world.send("two", 5)
+        until(lambda: world.pending() == 5)
+        status, _, _ = clients.ask(world.server.http, "POST", "/v2/repository/models/two/unload", {})
+        assert status == 200
+        assert world.running() == ["one"]
+        world.release()
+        assert {answer.result()[0] for answer in answers} == {200}
+        assert world.infer("one")[0] == 200

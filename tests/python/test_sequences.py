@@ -1,0 +1,233 @@
+"""Sequences: the same requests to our server and to the real Triton, with a Python model that tells what it sees."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import clients
+import sequence_plays
+import servers
+from test_lifecycle import until
+from sequence_plays import step, text, told
+from test_streams import message, play
+
+RUNS = {
+    "rows_that_are_not_ready": {
+        "held": 7, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "s"), step(3, 4), step(1, 5, "e"), step(2, 6, "e"), step(3, 7, "e")],
+    },
+    "fp32_controls": {
+        "held": 3, "settings": {"data_type": "fp32", "corrid": "TYPE_INT32"}, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3, "e")],
+    },
+    "bool_controls": {
+        "held": 3, "settings": {"data_type": "bool", "corrid": "TYPE_INT64"}, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3, "e")],
+    },
+    "text_ids": {
+        "settings": {"corrid": None}, "requests": [step("first", 1, "s"), step("first", 2), step("first", 3, "e"), step("first", 4)],
+    },
+    "without_a_batch_dimension": {
+        "settings": {"max_batch_size": 0},
+        "requests": [step(7, 1, "s", batched=False), step(7, 2, batched=False), step(8, 3, "s", batched=False), step(7, 4, "e", batched=False),
+                     step(8, 5, "e", batched=False)],
+    },
+    "a_start_within_a_sequence": {"requests": [step(1, 1, "s"), step(1, 2), step(1, 3, "s"), step(1, 4, "e")]},
+    "one_request_is_all": {"held": 2, "requests": [step(1, 1, "se"), step(1, 2, "se"), step(1, 3)]},
+    "errors": {"requests": [step(0, 1, "s"), step(1, 1), step("", 1, "s"), step(1, 2, "s"), step(1, 3, "e"), step(1, 4)]},
+    # Which requests meet in a batch depends on when they come.
+    "oldest": {
+        "any_batches": True, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
+        "requests": [step(1, 1, "s"), step(1, 2), step(2, 3, "s"), step(2, 4), step(1, 5, "e"), step(2, 6, "e")],
+    },
+    "oldest_together": {
+        "held": 3, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
+        "requests": [step(1, 1, "s"), step(1, 2), step(2, 3, "s"), step(3, 4, "s"), step(3, 5, "e"), step(2, 6, "e"), step(1, 7, "e")],
+    },
+    "a_backlog": {
+        "settings": {"max_batch_size": 1},
+        "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "se"), step(2, 4, "e"), step(1, 5), step(1, 6, "e")],
+    },
+    "a_backlog_of_several_slots": {
+        "held": 4, "backlogged": 3, "settings": {"max_batch_size": 2},
+        "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "s"), step(4, 4, "se"), step(1, 5, "e"), step(3, 6, "e"), step(2, 7, "e")],
+    },
+}
+
+
+def run(target, folder, case):
+    sequence_plays.write(folder, target, **case.get("settings", {}))
+    env = {}
+    if "held" in case:
+        env["TRITONSERVER_DELAY_SCHEDULER"] = str(case["held"])
+    if "backlogged" in case:
+        env["TRITONSERVER_BACKLOG_DELAY_SCHEDULER"] = str(case["backlogged"])
+    with servers.TARGETS[target](folder, env=env) as server:
+        lines = told(server, case["requests"], in_order=False)
+        # A request that begins no sequence and has none is not counted.
+        counts = statistics(server, sum("must specify" not in line for line in lines))
+    if case.get("any_batches"):
+        return sorted(re.sub(r"rows=.* row=\d+ ", "", line) for line in lines), counts[0]
+    return lines, counts
+
+
+def statistics(server, requests, model="recorder"):
+    """Once all requests are counted: the real server counts them after it has answered."""
+    until(lambda: sum(clients.statistics(server, model)["inference_stats"][name]["count"] for name in ["success", "fail"]) >= requests)
+    told = clients.statistics(server, model)
+    counts = {name: told["inference_stats"][name]["count"] for name in ["success", "fail", "queue", "compute_infer"]}
+    batches = {batch["batch_size"]: batch["compute_infer"]["count"] for batch in told.get("batch_stats", [])}
+    return told["inference_count"], told["execution_count"], counts, batches
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_real_server_tells_the_same(case, tmp_path):
+    if not servers.has_triton():
+        pytest.skip("the real Triton is not installed")
+    ours = run("galatea", tmp_path / "galatea", RUNS[case])
+    real = run("triton", tmp_path / "triton", RUNS[case])
+    assert ours == real, json.dumps([ours, real], indent=1)
+
+
+ITERATIVE = {
+    "oldest": {},
+    "direct": {"strategy": "iterative_sequence: true direct { }"},
+    "one_response": {"decoupled": False},
+}
+
+
+def count(number, model="counter", **fields):
+    """A request that belongs to no sequence of its client's."""
+    return message(model, {"INPUT": np.full([1, 1], number, np.int32)}, str(number), **fields)
+
+
+def run_counter(target, folder, settings):
+    sequence_plays.write_counter(folder, target, **settings)
+    with servers.TARGETS[target](folder) as server:
+        lines = [f"{reply[1]} {text(reply)}" for reply in play(server, [count(3), count(1), count(2)])[0]]
+        # An inference for each execution. The real server counts a success for each as well, and a failure at the end.
+        return sorted(lines, key=lambda line: line[0]), statistics(server, 3, "counter")[0]
+
+
+@pytest.mark.parametrize("case", ITERATIVE)
+def test_requests_are_executed_again_as_by_the_real_server(case, tmp_path):
+    ours = run_counter("galatea", tmp_path / "galatea", ITERATIVE[case])
+    if not servers.has_triton():
+        pytest.skip("the real Triton is not installed")
+    real = run_counter("triton", tmp_path / "triton", ITERATIVE[case])
+    assert ours == real, json.dumps([ours, real], indent=1)
+
+
+def test_a_model_that_is_not_iterative_cannot_have_its_requests_again(tmp_path):
+    """The real server leaves such a request open for ever."""
+    text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
+    plain = "oldest { max_candidate_sequences: 4 }"
+    sequence_plays.write_counter(tmp_path, "galatea", "streams", strategy=plain)
+    sequence_plays.write_counter(tmp_path, "galatea", "single", strategy=plain, decoupled=False)
+    with servers.galatea(tmp_path) as server:
+        for model in ["streams", "single"]:
+            replies, *_ = play(server, [step(5, 2, "s", model=model)])
+            assert replies[-1][0] == text, replies
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Ours, with models of one slot, of several instances, and one that dies when it is told to."""
+    folder = tmp_path_factory.mktemp("sequences")
+    sequence_plays.write(folder, "galatea", "single", max_batch_size=1, idle=400_000)
+    sequence_plays.write(folder, "galatea", "waiting", max_batch_size=1)
+    sequence_plays.write(folder, "galatea", "instances", max_batch_size=2, instances=2)
+    sequence_plays.write(folder, "galatea", "numbers", corrid="TYPE_UINT32")
+    sequence_plays.write(folder, "galatea", "texts", corrid="TYPE_STRING")
+    sequence_plays.write(folder, "galatea", "mortal", instances=2, dies=True)
+    with servers.galatea(folder) as running:
+        yield running
+
+
+def ask(server, *requests):
+    """Each request by itself, when the one before it is answered."""
+    return [line for request in requests for line in told(server, [request])]
+
+
+def sums(lines):
+    """What the model has summed up, or the error."""
+    return [int(re.search(r"sum=(-?\d+)", line)[1]) if "sum=" in line else line for line in lines]
+
+
+def test_an_idle_sequence_makes_room_for_one_that_waits(server):
+    """And is over: what is sent of it later has no start."""
+    assert sums(ask(server, step(1, 1, "s", model="single"))) == [1]
+    # It waits until the first is idle for 0.4 s, which nothing else ends.
+    assert sums(ask(server, step(2, 5, "se", model="single"))) == [5]
+    assert "must specify the START flag" in ask(server, step(1, 2, model="single"))[0]
+
+
+def test_a_sequence_waits_for_a_slot_no_longer_than_a_request_of_it_may(server):
+    assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
+    hasty = step(2, 5, "s", model="waiting")
+    hasty.parameters["timeout"].int64_param = 50_000
+    # Both are told, although nothing is executed meanwhile, and the slot is as it was.
+    lines = told(server, [step(2, 4, "s", model="waiting"), hasty])
+    assert lines == ["error: timeout of the corresponding sequence has been expired"] * 2
+    assert sums(ask(server, step(1, 2, "e", model="waiting"))) == [3]
+
+
+def pending(server):
+    return clients.metrics(server)["nv_inference_pending_request_count", 'model="waiting",version="1"']
+
+
+def test_a_client_that_hangs_up_ends_its_sequence(server):
+    """One request of it waits behind another sequence: nothing of it is executed, and its name is free."""
+    assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
+    with clients.client(server, "grpc") as stock:
+        arrays = {"INPUT": np.full([1, 1], 7, np.int32)}
+        call = stock.async_infer("waiting", clients.inputs(clients.MODULES["grpc"], arrays), lambda result, error: None, sequence_id=2,
+                                 sequence_start=True)
+        until(lambda: pending(server) == 1)
+        call.cancel()
+        until(lambda: pending(server) == 0)
+    assert "must specify the START flag" in ask(server, step(2, 1, model="waiting"))[0]
+    assert sums(ask(server, step(1, 2, "e", model="waiting"), step(2, 3, "se", model="waiting"))) == [3, 3]
+
+
+def test_sequences_stay_on_their_instance(server):
+    requests = [step(sequence, value, flags, model="instances") for value, flags in [(1, "s"), (10, ""), (100, "e")] for sequence in range(1, 9)]
+    found = {}
+    for line in told(server, requests):
+        found.setdefault(re.search(r"corrid=(\d+)", line)[1], []).extend(sums([line]))
+    assert found == {str(sequence): [1, 11, 111] for sequence in range(1, 9)}
+
+
+def test_an_id_that_the_model_cannot_be_told_is_refused(server):
+    """Triton cuts such numbers short, so that two sequences look like one, and writes texts over other memory."""
+    assert ask(server, step(1 << 32, 1, "s", model="numbers")) == [
+        "error: correlation ID '4294967296' of the request to model 'numbers' is no UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
+    assert "correlation ID 'name' of the request to model 'numbers' is no UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]
+    assert "corrid=77 " in ask(server, step(77, 1, "se", model="texts"))[0]
+    assert "corrid=a name " in ask(server, step("a name", 1, "se", model="texts"))[0]
+
+
+def test_a_dead_worker_is_told_once_and_others_go_on(server):
+    """Sequences 1 and 2 are on different instances; that of 1 dies."""
+    assert sums(ask(server, step(1, 1, "s", model="mortal"), step(2, 1, "s", model="mortal"))) == [1, 1]
+    assert "mortal" in ask(server, step(1, 666, model="mortal"))[0]
+    lost = ask(server, step(1, 1, model="mortal"))[0]
+    assert lost.startswith("error: inference request for sequence 1 to model 'mortal': the instance that had the sequence stopped working")
+    assert "must specify the START flag" in ask(server, step(1, 1, model="mortal"))[0]
+    assert sums(ask(server, step(2, 2, "e", model="mortal"), step(1, 5, "se", model="mortal"))) == [3, 5]
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("name", [31, "by text"])
+def test_stock_clients(server, protocol, name):
+    model = "texts"
+    with clients.client(server, protocol) as stock:
+        module = clients.MODULES[protocol]
+
+        def send(value, **flags):
+            arrays = {"INPUT": np.full([1, 1], value, np.int32)}
+            answer = stock.infer(model, clients.inputs(module, arrays), sequence_id=name, **flags)
+            return sums([answer.as_numpy("OUTPUT").reshape(-1)[0].decode()])[0]
+
+        assert [send(1, sequence_start=True), send(2), send(3, sequence_end=True)] == [1, 3, 6]
+        with pytest.raises(Exception, match="must specify the START flag"):
+            send(4)
