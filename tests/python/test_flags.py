@@ -122,7 +122,11 @@ BOTH = [
     ("--cache-config=local,size=1000", STARTS),
     ("--cache-config=local,size=1000 --cache-config=local,other=1", STARTS),
     ("--cache-config=foo,a=1", "creating server: Invalid argument - unable to find 'libtritoncache_foo.so' for cache. Searched: "),
-    ("--cache-directory=", "creating server: Invalid argument - cache directory can not be empty"),
+    ("--cache-directory=", STARTS),
+    (
+        "--cache-directory= --cache-config=local,size=1000",
+        "creating server: Invalid argument - cache directory can not be empty",
+    ),
     (
         "--cache-config=local,size=8192 --cache-config=redis,key=value",
         "creating server: Invalid argument - found multiple cache configurations, but only a single cache is currently supported",
