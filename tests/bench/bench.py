@@ -26,7 +26,9 @@ import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
+import response_cache  # noqa: E402
 import seeds  # noqa: E402
+import sequences  # noqa: E402
 import servers  # noqa: E402
 import tls  # noqa: E402
 import stores  # noqa: E402
@@ -47,6 +49,7 @@ SECTIONS = {
     "bls": python_models.bls,
     "steps": python_models.steps,
     "perf": load_tool.tools,
+    "sequence": sequences.compared,
     "seed0": seeds.tagger,
     "torch": torch_models.served,
     "openvino": openvino_served.served,
@@ -55,6 +58,7 @@ SECTIONS = {
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,
+    "cache": response_cache.compared,
     "tls": tls.compared,
     "stores": stores.compared,
     "shapes": mixed_shapes.compared,

@@ -24,6 +24,7 @@ ALONE = {
     "test_perf_formats",
     "test_python_queue",
     "test_python_watchdog",
+    "test_sequence_chaos",
 }
 # Files whose tests share nothing, so that each may run in another process. All others stay together, as they share servers.
 APART = {"test_docs_commands", "test_flags", "test_scenarios", "test_lifecycle", "test_process", "test_python_workers", "test_seeds"}

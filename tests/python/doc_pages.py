@@ -50,7 +50,7 @@ class Block:
 
 def pages():
     """The pages for people who use the program, from the root of the checkout on."""
-    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "examples/pipelines").glob("*.md"), *(ROOT / "examples/seeds").glob("*.md"), ROOT / "examples/clients/README.md"]
+    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "examples/pipelines").glob("*.md"), *(ROOT / "examples/seeds").glob("*.md"), ROOT / "examples/clients/README.md", ROOT / "examples/sequences/README.md"]
     return sorted(str(path.relative_to(ROOT)) for path in found)
 
 

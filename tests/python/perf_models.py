@@ -246,7 +246,7 @@ def add_pair(repository, name, target, more):
 
 
 def write_perf_models(repository, target):
-    """Every model of the load tool's tests; sequences only where the server has a sequence batcher."""
+    """Every model of the load tool's tests."""
     add_pair(repository, "simple", target, "dynamic_batching { }\n")
     add_pair(repository, "plain", target, "")
     add_pair(repository, "cached", target, "response_cache { enable: true }\n")
@@ -263,9 +263,8 @@ def write_perf_models(repository, target):
     python_model(repository, "bls", add_sub_config(more=""), BLS_MODEL)
     add_flair(repository)
     add_blip(repository, "base_model_cpu", "base_model_gpu", "base_model_multi_gpu", "trt_model")
-    if target == "triton":
-        add_sequences(repository)
-    else:
+    add_sequences(repository)
+    if target != "triton":
         python_model(repository, "stalling", identity_config("TYPE_FP32", "4"), STALLING_MODEL)
     return repository
 

@@ -152,11 +152,12 @@ def sequences(steps):
     return done, most, running
 
 
+@pytest.mark.parametrize("target", ["galatea", "triton"])
 @pytest.mark.parametrize("tool", BOTH)
 @pytest.mark.parametrize("strategy, line, lengths, at_once", SEQUENCES, ids=lambda value: str(value)[:70])
-def test_sequences(tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
+def test_sequences(target, tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
     """Every sequence starts and ends, is as long as asked for, and has a number of its own."""
-    server, model, more = perf_servers.get("triton"), f"sequence_{strategy}", shlex.split(line)
+    server, model, more = perf_servers.get(target), f"sequence_{strategy}", shlex.split(line)
     failed = clients.counts(server, model)["fail"]
     args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, *QUICK]
     run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
@@ -175,10 +176,11 @@ def test_sequences(tool, strategy, line, lengths, at_once, perf_servers, tmp_pat
         assert sorted(ids) == list(range(1, len(ids) + 1))
 
 
+@pytest.mark.parametrize("target", ["galatea", "triton"])
 @pytest.mark.parametrize("tool", BOTH)
-def test_sequences_from_data(tool, perf_servers, perf_data, tmp_path):
+def test_sequences_from_data(target, tool, perf_servers, perf_data, tmp_path):
     """Each sequence is one stream of the data, in order; which one is drawn."""
-    server, model = perf_servers.get("triton"), "sequence_direct"
+    server, model = perf_servers.get(target), "sequence_direct"
     args = ["-m", model, "--input-data", perf_data["steps"], "-u", server.http, *QUICK]
     run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
     assert run.code == 0, run.err

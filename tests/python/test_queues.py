@@ -38,10 +38,10 @@ CONFIG = (
 class Queue:
     """Requests to a model with one instance, each with its name."""
 
-    def __init__(self, target, tmp_path, batching):
+    def __init__(self, target, tmp_path, batching, more=""):
         repository, self.folder = tmp_path / "models", tmp_path / "notes"
         self.folder.mkdir()
-        config = f"{CONFIG}dynamic_batching {{ {batching} }}\n"
+        config = f"{CONFIG}dynamic_batching {{ {batching} }}\n{more}"
         repositories.write_model(repository, "notes", target, "python", config, {"1/model.py": NOTES})
         self.server = servers.TARGETS[target](repository)
         self.threads = ThreadPoolExecutor(32)
@@ -245,3 +245,22 @@ def test_a_rejection_is_told_when_the_time_is_over(tmp_path):
             queue.permit("gate")
             assert statuses([first, *patient]) == [200] * 2
             assert queue.batches() == [["gate"], ["patient"]]
+
+
+AUTO = 'parameters { key: "batch_delay" value { string_value: "auto" } }\n'
+
+
+def test_a_delay_that_is_learned_is_none_for_a_lone_caller(tmp_path):
+    """Its longest is an hour: whatever waits, waits for good. What it does with several callers is shown by simulations."""
+    with Queue("galatea", tmp_path, "max_queue_delay_microseconds: 3600000000", AUTO) as queue:
+        for _ in range(50):
+            assert queue.answer("again", 1, {})[0] == 200
+        assert queue.batches() == [["again"]] * 50
+        found = clients.metrics(queue.server)
+        assert found["galatea_batch_delay_duration_seconds", 'model="notes",version="1"'] == 0
+
+
+def test_no_delay_is_learned_unless_it_is_asked_for(tmp_path):
+    with Queue("galatea", tmp_path, "") as queue:
+        assert queue.answer("one", 1, {})[0] == 200
+        assert not queue.figures("galatea_batch_delay_duration_seconds")

