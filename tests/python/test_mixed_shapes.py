@@ -81,6 +81,8 @@ def server(tmp_path_factory):
     repositories.copy_example(root, "minilm_int8", minilm(mask, "optional: true", "masked"), "masked")
     buckets = {**mask, "pad_batches.buckets": "16, 32"}
     repositories.copy_example(root, "minilm_int8", minilm(buckets, "optional: true", "bucketed"), "bucketed")
+    apart = {**mask, "isolation": "process"}
+    repositories.copy_example(root, "minilm_int8", minilm(apart, "optional: true", "isolated"), "isolated")
     with servers.galatea(root) as running:
         yield running
 
@@ -169,8 +171,9 @@ def test_padded_together_and_answered_as_alone(server, direct):
     check_together(server, direct, "minilm", LENGTHS, 1)
 
 
-def test_the_server_makes_the_mask(server, direct):
-    check_together(server, direct, "masked", LENGTHS, 1, without=("attention_mask",))
+@pytest.mark.parametrize("model", ["masked", "isolated"])
+def test_the_server_makes_the_mask(server, direct, model):
+    check_together(server, direct, model, LENGTHS, 1, without=("attention_mask",))
 
 
 def test_requests_that_fit_are_found_among_others(server, direct):

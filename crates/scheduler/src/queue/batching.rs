@@ -206,6 +206,8 @@ fn gather<T: Queued>(
         let Some(entry) = queue.at(cursor) else { break };
         let items = entry.value.item_count();
         if passed_over > 0 && first.is_some_and(|first| !first.is_in_list_of(cursor)) {
+            // What comes now may have waited longer: nothing waits for it.
+            pending.is_complete = true;
             break;
         }
         if let Some(first) = first.and_then(|c| queue.at(c)) {
