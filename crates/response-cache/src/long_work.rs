@@ -1,4 +1,4 @@
-//! A thread for look-ups of long requests: making the key of one takes a millisecond per two megabytes, which the thread that
+//! A thread for look-ups of long requests: making the key of one takes a millisecond per megabyte and a half, which the thread that
 //! submits it, and serves connections, does not have.
 
 use std::{
