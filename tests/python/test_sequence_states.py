@@ -52,16 +52,19 @@ def config(kind, dims, more="", outputs="", strategy="oldest { max_candidate_seq
     return f"max_batch_size: {rows}\n{tensors}{outputs}sequence_batching {{ max_sequence_idle_microseconds: 60000000 {state} {strategy} }}\n"
 
 
-NEXT = repositories.tensor("output", "NEXT", "TYPE_INT32", "{}")
+def next_of(dims):
+    return repositories.tensor("output", "NEXT", "TYPE_INT32", dims)
+
+
 ZERO = 'initial_state { name: "three zeros" data_type: TYPE_INT32 dims: [ 3 ] zero_data: true }'
 SAME = "use_same_buffer_for_input_output: true"
 GROWABLE = SAME + " use_growable_memory: true"
 MODELS = {
     "growing": (config("TYPE_INT32", "-1"), write_growing),
     "growing_direct": (config("TYPE_INT32", "-1", strategy="direct { }"), write_growing),
-    "growing_returned": (config("TYPE_INT32", "-1", ZERO + GROWABLE, NEXT.format("-1")), write_growing),
+    "growing_returned": (config("TYPE_INT32", "-1", ZERO + GROWABLE, next_of("-1")), write_growing),
     "texts": (config("TYPE_STRING", "1"), write_texts),
-    "kept_returned": (config("TYPE_INT32", "1", SAME, NEXT.format("1")), write_kept),
+    "kept_returned": (config("TYPE_INT32", "1", SAME, next_of("1")), write_kept),
     **{f"kept_isolated_{name}": (kept_config(strategy) + ISOLATED, write_kept) for name, strategy in STRATEGIES.items()},
     **{f"kept_{name}": (kept_config(strategy), write_kept) for name, strategy in STRATEGIES.items()},
     "kept_openvino": ('default_model_filename: "model.onnx"\n' + kept_config(STRATEGIES["oldest"]), write_kept),
