@@ -46,6 +46,24 @@ def write_texts(path):
     save(path, nodes, info[:2], info[2:])
 
 
+KEPT_IN_PYTHON = '''
+import numpy as np
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.step(request) for request in requests]
+
+    def step(self, request):
+        value, state = (pb.get_input_tensor_by_name(request, name).as_numpy() for name in ("INPUT", "STATE"))
+        return pb.InferenceResponse([pb.Tensor(name, value + state) for name in ("OUTPUT", "NEXT")])
+'''
+
+
+def write_python(path):
+    path.with_name("model.py").write_text(KEPT_IN_PYTHON)
+
+
 def config(kind, dims, more="", outputs="", strategy="oldest { max_candidate_sequences: 8 }", rows=4):
     tensors = repositories.tensor("input", "INPUT", kind, "1") + repositories.tensor("output", "OUTPUT", kind, "1")
     state = STATE.format(kind=kind, dims=dims, more=more)
@@ -67,6 +85,7 @@ MODELS = {
     "kept_returned": (config("TYPE_INT32", "1", SAME, next_of("1")), write_kept),
     **{f"kept_isolated_{name}": (kept_config(strategy) + ISOLATED, write_kept) for name, strategy in STRATEGIES.items()},
     **{f"kept_{name}": (kept_config(strategy), write_kept) for name, strategy in STRATEGIES.items()},
+    "kept_python": (kept_config(STRATEGIES["oldest"]), write_python),
     "kept_openvino": ('default_model_filename: "model.onnx"\n' + kept_config(STRATEGIES["oldest"]), write_kept),
 }
 
@@ -77,7 +96,7 @@ def server(tmp_path_factory):
     for name, (text, write) in MODELS.items():
         if name == "kept_openvino" and not HAS_OPENVINO:
             continue
-        backend = "openvino" if name == "kept_openvino" else "onnxruntime"
+        backend = {"kept_openvino": "openvino", "kept_python": "python"}.get(name, "onnxruntime")
         write(repositories.write_model(path, name, "galatea", backend, text) / "1/model.onnx")
     with servers.galatea(path) as running:
         yield running
