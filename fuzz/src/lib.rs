@@ -19,6 +19,7 @@ mod http;
 mod hub;
 mod load_tool;
 mod memory;
+mod response_cache;
 mod server;
 mod session;
 mod values;
@@ -64,6 +65,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "onnx_header", run: archives::onnx_header },
     Target { name: "openvino_header", run: archives::openvino_header },
     Target { name: "perf_summary", run: load_tool::summary },
+    Target { name: "redis_reply", run: response_cache::redis_reply },
+    Target { name: "response_cache_entry", run: response_cache::entry },
     Target { name: "saved_model", run: archives::saved_model },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },

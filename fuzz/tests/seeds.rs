@@ -94,6 +94,8 @@ replayed! {
     onnx_header
     openvino_header
     perf_summary
+    redis_reply
+    response_cache_entry
     saved_model
     worker_exchange
     worker_message

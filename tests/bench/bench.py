@@ -21,10 +21,12 @@ import engines  # noqa: E402
 import frontends  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
+import mixed_shapes  # noqa: E402
 import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
+import response_cache  # noqa: E402
 import seeds  # noqa: E402
 import sequences  # noqa: E402
 import servers  # noqa: E402
@@ -56,8 +58,10 @@ SECTIONS = {
     "isolation": isolation.compared,
     "told": told.compared,
     "console": console.compared,
+    "cache": response_cache.compared,
     "tls": tls.compared,
     "stores": stores.compared,
+    "shapes": mixed_shapes.compared,
 }
 
 

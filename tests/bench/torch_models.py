@@ -2,11 +2,16 @@
 the same threads.
 """
 
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+import numpy as np
+
+import clients
 import measure
 import seeds
 import servers
@@ -64,7 +69,41 @@ def served(args):
                 medians = {name: median(done) for name, done in runs.items()}
                 rows += rows_of(f"digits, TorchScript, 1 thread, batch {batch}", medians)
                 raw.append({"what": f"digits batch {batch}", "runs": runs})
+    more_rows, more_raw = first_requests()
+    return rows + more_rows, raw + more_raw
+
+
+WARM_UP = """
+model_warmup { name: "digit" batch_size: 1 count: 3 inputs { key: "INPUT__0" value {
+  data_type: TYPE_FP32 dims: [ 1, 28, 28 ] random_data: true } } }
+"""
+
+
+def first_requests():
+    """The first request to a model that is ready: without warm-up libtorch compiles the script while a client waits."""
+    rows, raw = [], []
+    for label, more in (("without warm-up", ""), ("with warm-up", WARM_UP)):
+        runs = [milliseconds_of_requests(more) for _ in range(5)]
+        first, usual = (statistics.median(values) for values in zip(*runs))
+        other = f"{first:.1f} ms ({first / usual:.1f} times the usual {usual:.1f} ms)"
+        rows.append({"what": f"first request, digits, TorchScript, {label}", "server": "galatea", "other": other, "goal": None})
+        raw.append({"what": f"first request {label}", "runs": runs})
     return rows, raw
+
+
+def milliseconds_of_requests(more):
+    """Of the first request to a new server, and the median of the 20 behind it."""
+    body = {"inputs": [clients.tensor_json("INPUT__0", np.ones([1, 1, 28, 28], np.float32))]}
+    with tempfile.TemporaryDirectory() as folder:
+        write_digits(Path(folder), more)
+        with servers.galatea(folder, env=one_thread()) as server:
+            took = []
+            for _ in range(21):
+                begin = time.monotonic()
+                status, _, text = clients.ask(server.http, "POST", "/v2/models/digits_pt/infer", body)
+                took.append((time.monotonic() - begin) * 1000)
+                assert status == 200, text
+            return took[0], statistics.median(took[1:])
 
 
 def one_thread():
@@ -72,12 +111,12 @@ def one_thread():
     return {**seeds.fast_matrices(), "OPENBLAS_NUM_THREADS": "1"}
 
 
-def write_digits(root):
+def write_digits(root, more=""):
     config = 'name: "digits_pt" max_batch_size: 64 platform: "pytorch_libtorch" '
     config += f'input {scripts.port("INPUT__0", "FP32", "[ 1, 28, 28 ]")} output {scripts.port("OUTPUT__0", "FP32", 10)} '
     config += "instance_group { count: 1 kind: KIND_CPU } "
     config += 'parameters { key: "INTRA_OP_THREAD_COUNT" value { string_value: "1" } }'
-    path = scripts.write_model(root, "digits_pt", config)
+    path = scripts.write_model(root, "digits_pt", config + more)
     torchscript.write_script(path, scripts.DIGITS, scripts.digit_weights())
     return path
 

@@ -34,9 +34,6 @@ class TritonPythonModel:
             if start:
                 self.sums[key] = 0
             self.sums[key] = self.sums.get(key, 0) + value
-            if value == 13:
-                responses.append(pb.InferenceResponse(error=pb.TritonError("unlucky")))
-                continue
             line = (f"rows={ready} row={row} start={start} ready={ready[row]} end={end} corrid={corrid} sum={self.sums[key]} "
                     f"id={request.request_id()} correlation={request.correlation_id()} flags={request.flags()} "
                     f"shape={pb.get_input_tensor_by_name(request, 'START').as_numpy().shape}")
@@ -63,10 +60,13 @@ def config(strategy="direct { }", max_batch_size=4, instances=1, idle=60_000_000
             + f"sequence_batching {{\n  max_sequence_idle_microseconds: {idle}\n{controls(**kinds)}  {strategy}\n}}\n" + more)
 
 
-def write(repository, target, name="recorder", **settings):
-    """A repository with the model."""
+def write(repository, target, name="recorder", dies=False, **settings):
+    """A repository with the model; one that `dies` ends its process when it reads 666."""
     dims = 2 if settings.get("max_batch_size", 4) else 1
-    code = {"1/model.py": RECORDER.replace("DIMS", str(dims))}
+    code = RECORDER.replace("DIMS", str(dims))
+    if dies:
+        code = code.replace("            if start:", "            if value == 666:\n                import os\n                os._exit(1)\n            if start:")
+    code = {"1/model.py": code}
     repositories.write_model(repository, name, target, "python", config(**settings), code)
 
 

@@ -62,11 +62,9 @@ CONFIGS = {
     "negative_delay": ("max_batch_size: 4\n" + IO + "dynamic_batching { max_queue_delay_microseconds: -1 }", "-1"),
     "another_name": ("", "unexpected directory name 'another_name' for model 'somebody'"),
 }
-RAGGED = 'input [ { name: "A" data_type: TYPE_FP32 dims: [ -1 ] allow_ragged_batch: true } ]\n'
 # Sound, and asking for what this server does not do. name: (backend, the rest, the error)
 UNSUPPORTED = {
     "sequences": ("identity", IO + "sequence_batching { }", "sequence_batching of model 'sequences' is not supported by this version of the server"),
-    "ragged": ("onnxruntime", "max_batch_size: 4\n" + RAGGED + OUT, "input.allow_ragged_batch of model 'ragged' is not supported by this version of the server"),
 }
 UNKNOWN_BACKENDS = {
     "no_such_backend": 'name: "no_such_backend"\nbackend: "abacus"\n' + IO,

@@ -34,6 +34,7 @@ NOT_RUN = {
     ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
     ("README.md", "galatea up"): "fetches a model; test_up.py and test_first_start.py run it",
     ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
+    ("docs/response-cache.md", "galatea serve models --cache-config=redis,host=redis.internal --cache-config=redis,port=6379"): "needs a Redis server; test_response_cache_redis.py starts servers with these options",
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
     ("docs/install.md", "tar -xzf galatea-*-linux-gnu.tar.gz --strip-components=1 -C ~/.local"): PACKAGES,
     ("docs/install.md", "pip install ./galatea_server-*.whl"): PACKAGES,
@@ -93,7 +94,7 @@ def client_models(folder):
 # What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
 PREPARED = {"examples/sequences/README.md": speech, "docs/sequences.md": speech, "examples/clients/README.md": client_models, "docs/check.md": wrong_models, "docs/tensorflow.md": tensorflow_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
 # Pages whose commands ask a server that is there already.
-SERVED = {"docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
+SERVED = {"docs/batching.md", "docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
 
 
 def is_command(block):

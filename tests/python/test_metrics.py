@@ -76,27 +76,32 @@ def test_the_reference_and_the_page_name_the_same_families(repository, serve, tm
     """With all there is switched on, but for GPUs; types and labels too."""
     repository.add("simple", "add_sub", add_sub_config())
     repository.add("repeat", "repeat", REPEAT_CONFIG)
+    repository.add("cached", "add_sub", add_sub_config(more="response_cache { enable: true }\n"))
     failing = repository.add("unbuildable", "python", identity_config(), files={"1/model.py": "", "requirements.txt": "no-such-package-as-this==1\n"})
     assert failing.exists()
     access_log, home = tmp_path_factory.mktemp("log") / "access.log", tmp_path_factory.mktemp("home")
     server = serve(
         repository.path, *ALL_ON, f"--access-log={access_log}", "--exit-on-error=false", "--model-control-mode=explicit",
-        "--load-model=simple", "--load-model=repeat", env={**processes.offline(), "GALATEA_HOME": str(home)},
+        "--load-model=simple", "--load-model=repeat", "--load-model=cached", "--cache-config=local,size=65536", env={**processes.offline(), "GALATEA_HOME": str(home)},
     )
     documented = reference()
     environments = {name for name, (_, _, shown) in documented.items() if "environment" in shown}
     gpus = {name for name, (_, _, shown) in documented.items() if "GPU" in shown}
     # test_auth.py has a server with a policy.
     policies = {name for name, (_, _, shown) in documented.items() if "--auth-policy" in shown}
+    # test_response_cache_redis.py has one with such a cache.
+    caches = {name for name, (_, _, shown) in documented.items() if "redis" in shown}
     assert len(environments) == 3 and len(gpus) == 6 and policies == {"galatea_auth_failures_total"}
-    assert set(families(page(server))) == set(documented) - environments - gpus - policies
+    elsewhere = gpus | policies | caches
+    assert caches == {"galatea_response_cache_errors_total"}
+    assert set(families(page(server))) == set(documented) - environments - elsewhere
     assert clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})[0] >= 400
     assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 1
     assert value(server, "galatea_python_environment_builds_total", 'outcome="success"') == 0
     assert value(server, "galatea_python_environments") == value(server, "galatea_python_environments_size_bytes") == 0
     assert post(server, "simple", clients.pair_json()) == 200
     served = families(page(server))
-    assert set(served) == set(documented) - gpus - policies
+    assert set(served) == set(documented) - elsewhere
     for name, (kind, samples) in served.items():
         assert kind == documented[name][0], name
         labels = {label for sample in samples for label in re.findall(r'(\w+)="', sample[2] or "")}

@@ -38,12 +38,12 @@ CONFIG = (
 class Queue:
     """Requests to a model with one instance, each with its name."""
 
-    def __init__(self, target, tmp_path, batching):
+    def __init__(self, target, tmp_path, batching, more="", **options):
         repository, self.folder = tmp_path / "models", tmp_path / "notes"
         self.folder.mkdir()
-        config = f"{CONFIG}dynamic_batching {{ {batching} }}\n"
+        config = f"{CONFIG}dynamic_batching {{ {batching} }}\n{more}"
         repositories.write_model(repository, "notes", target, "python", config, {"1/model.py": NOTES})
-        self.server = servers.TARGETS[target](repository)
+        self.server = servers.TARGETS[target](repository, **options)
         self.threads = ThreadPoolExecutor(32)
         # The real server is ready before its metrics are.
         until(self.has_metrics, 20)
@@ -191,6 +191,30 @@ def test_a_request_may_only_shorten_its_time_and_only_where_that_is_allowed(targ
 
 
 @BOTH
+def test_the_largest_preferred_size_is_taken_although_more_wait(target, tmp_path):
+    hold = ("env", "TRITONSERVER_DELAY_SCHEDULER=7")
+    with Queue(target, tmp_path, "preferred_batch_size: [ 2, 4 ]", through=hold) as queue:
+        answers = queue.queue(*"abcdef")
+        assert not queue.batches(), "nothing is executed until seven wait"
+        answers.append(queue.send("g"))
+        assert statuses(answers) == [200] * 7
+        assert queue.batches() == [list("abcd"), list("ef"), ["g"]]
+
+
+@BOTH
+def test_a_batch_waits_for_a_preferred_size_or_the_end_of_the_delay(target, tmp_path):
+    with Queue(target, tmp_path, "preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 1000000") as queue:
+        begin = time.monotonic()
+        answers = [queue.send(name, rows) for name, rows in (("a", 1), ("b", 2), ("c", 1))]
+        assert statuses(answers) == [200] * 3
+        assert time.monotonic() - begin < 0.9, "the size is reached"
+        begin = time.monotonic()
+        status, _, end = queue.answer("d", 1, {})
+        assert status == 200 and 1 <= end - begin < 2
+        assert [sorted(batch) for batch in queue.batches()] == [["a", "b", "c"], ["d"]]
+
+
+@BOTH
 def test_a_time_that_ends_while_a_batch_grows(target, tmp_path):
     """The first is rejected before the others come, although an instance was free all the time."""
     delay = "preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 10000000 "
@@ -245,3 +269,22 @@ def test_a_rejection_is_told_when_the_time_is_over(tmp_path):
             queue.permit("gate")
             assert statuses([first, *patient]) == [200] * 2
             assert queue.batches() == [["gate"], ["patient"]]
+
+
+AUTO = 'parameters { key: "batch_delay" value { string_value: "auto" } }\n'
+
+
+def test_a_delay_that_is_learned_is_none_for_a_lone_caller(tmp_path):
+    """Its longest is an hour: whatever waits, waits for good. What it does with several callers is shown by simulations."""
+    with Queue("galatea", tmp_path, "max_queue_delay_microseconds: 3600000000", AUTO) as queue:
+        for _ in range(50):
+            assert queue.answer("again", 1, {})[0] == 200
+        assert queue.batches() == [["again"]] * 50
+        found = clients.metrics(queue.server)
+        assert found["galatea_batch_delay_duration_seconds", 'model="notes",version="1"'] == 0
+
+
+def test_no_delay_is_learned_unless_it_is_asked_for(tmp_path):
+    with Queue("galatea", tmp_path, "") as queue:
+        assert queue.answer("one", 1, {})[0] == 200
+        assert not queue.figures("galatea_batch_delay_duration_seconds")

@@ -86,8 +86,8 @@ class World:
     def release(self):
         (self.notes / "hold").unlink()
 
-    def infer(self, model, shape=(3,)):
-        body = {"inputs": [clients.tensor_json("INPUT0", np.ones(shape, np.float32))]}
+    def infer(self, model, shape=(3,), parameters=None):
+        body = {"inputs": [clients.tensor_json("INPUT0", np.ones(shape, np.float32))], "parameters": parameters or {}}
         status, _, text = clients.ask(self.server.http, "POST", f"/v2/models/{model}/infer", body)
         return status, text.decode()
 
@@ -233,6 +233,33 @@ def test_batches_are_full_where_the_other_instance_waits(world):
         stats = clients.statistics(server, "m")["batch_stats"]
         sizes = {int(batch["batch_size"]): int(batch["compute_infer"]["count"]) for batch in stats}
         assert sizes == {1: 1, 4: 2}
+
+
+@BOTH
+def test_a_sequence_stays_with_its_instance(world, target):
+    """Even if another instance would have the next turn. Two sequences, of which one executes at a time."""
+    batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }\n"
+    groups = [limited(resource("R", 4)), limited(resource("R", 2), priority=5)]
+    world.add("m", *groups, more=batching, batch=1)
+
+    def step(sequence, number):
+        parameters = {"sequence_id": sequence, "sequence_start": number == 0, "sequence_end": number == 4}
+        assert world.infer("m", (1, 3), parameters)[0] == 200
+
+    def play(sequence):
+        begun = len(world.events("begins"))
+        for number in range(5):
+            step(sequence, number)
+        return {instance for _, instance, _ in world.events("begins")[begun:]}
+
+    with world.start(target, ON):
+        assert len(play(1)) == 1
+        together = [world.pool.submit(play, sequence) for sequence in (2, 3)]
+        for played in together:
+            played.result()
+        assert_one_at_a_time(world)
+        used = collections.Counter(instance for _, instance, _ in world.events("begins"))
+        assert sorted(used.values()) in ([5, 10], [15]), used
 
 
 LIMITED = (

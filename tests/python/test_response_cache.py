@@ -225,3 +225,15 @@ def test_check_finds_an_ensemble_that_cannot_be_cached(repository):
     run = subprocess.run([servers.galatea_binary(), "check", repository.path], capture_output=True, text=True, timeout=60)
     assert run.returncode != 0
     assert "Response Cache does not currently support model all with 'decoupled' transaction policy" in run.stdout
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_long_request_is_found_as_well(repository, serve, protocol):
+    repository.add("identity", "identity", identity_config("TYPE_INT32", "-1", more=CACHE))
+    server = serve(repository.path, "--cache-config=local,size=64M")
+    long = np.arange(1_000_000, dtype=np.int32)
+    with clients.client(server, protocol) as stock:
+        for changed in (0, 0, 1, 1):
+            long[-1] = changed
+            assert np.array_equal(clients.infer(stock, protocol, "identity", {"INPUT0": long})["OUTPUT0"], long)
+    assert counted(server, "identity") == (2, 2, 4, 2)

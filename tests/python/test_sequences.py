@@ -127,3 +127,107 @@ def test_a_model_that_is_not_iterative_cannot_have_its_requests_again(tmp_path):
         for model in ["streams", "single"]:
             replies, *_ = play(server, [step(5, 2, "s", model=model)])
             assert replies[-1][0] == text, replies
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Ours, with models of one slot, of several instances, and one that dies when it is told to."""
+    folder = tmp_path_factory.mktemp("sequences")
+    sequence_plays.write(folder, "galatea", "single", max_batch_size=1, idle=400_000)
+    sequence_plays.write(folder, "galatea", "waiting", max_batch_size=1)
+    sequence_plays.write(folder, "galatea", "instances", max_batch_size=2, instances=2)
+    sequence_plays.write(folder, "galatea", "numbers", corrid="TYPE_UINT32")
+    sequence_plays.write(folder, "galatea", "texts", corrid="TYPE_STRING")
+    sequence_plays.write(folder, "galatea", "mortal", instances=2, dies=True)
+    with servers.galatea(folder) as running:
+        yield running
+
+
+def ask(server, *requests):
+    """Each request by itself, when the one before it is answered."""
+    return [line for request in requests for line in told(server, [request])]
+
+
+def sums(lines):
+    """What the model has summed up, or the error."""
+    return [int(re.search(r"sum=(-?\d+)", line)[1]) if "sum=" in line else line for line in lines]
+
+
+def test_an_idle_sequence_makes_room_for_one_that_waits(server):
+    """And is over: what is sent of it later has no start."""
+    assert sums(ask(server, step(1, 1, "s", model="single"))) == [1]
+    # It waits until the first is idle for 0.4 s, which nothing else ends.
+    assert sums(ask(server, step(2, 5, "se", model="single"))) == [5]
+    assert "must specify the START flag" in ask(server, step(1, 2, model="single"))[0]
+
+
+def test_a_sequence_waits_for_a_slot_no_longer_than_a_request_of_it_may(server):
+    assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
+    hasty = step(2, 5, "s", model="waiting")
+    hasty.parameters["timeout"].int64_param = 50_000
+    # Both are told, although nothing is executed meanwhile, and the slot is as it was.
+    lines = told(server, [step(2, 4, "s", model="waiting"), hasty])
+    assert lines == ["error: timeout of the corresponding sequence has been expired"] * 2
+    assert sums(ask(server, step(1, 2, "e", model="waiting"))) == [3]
+
+
+def pending(server):
+    return clients.metrics(server)["nv_inference_pending_request_count", 'model="waiting",version="1"']
+
+
+def test_a_client_that_hangs_up_ends_its_sequence(server):
+    """One request of it waits behind another sequence: nothing of it is executed, and its name is free."""
+    assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
+    with clients.client(server, "grpc") as stock:
+        arrays = {"INPUT": np.full([1, 1], 7, np.int32)}
+        call = stock.async_infer("waiting", clients.inputs(clients.MODULES["grpc"], arrays), lambda result, error: None, sequence_id=2,
+                                 sequence_start=True)
+        until(lambda: pending(server) == 1)
+        call.cancel()
+        until(lambda: pending(server) == 0)
+    assert "must specify the START flag" in ask(server, step(2, 1, model="waiting"))[0]
+    assert sums(ask(server, step(1, 2, "e", model="waiting"), step(2, 3, "se", model="waiting"))) == [3, 3]
+
+
+def test_sequences_stay_on_their_instance(server):
+    requests = [step(sequence, value, flags, model="instances") for value, flags in [(1, "s"), (10, ""), (100, "e")] for sequence in range(1, 9)]
+    found = {}
+    for line in told(server, requests):
+        found.setdefault(re.search(r"corrid=(\d+)", line)[1], []).extend(sums([line]))
+    assert found == {str(sequence): [1, 11, 111] for sequence in range(1, 9)}
+
+
+def test_an_id_that_the_model_cannot_be_told_is_refused(server):
+    """Triton cuts such numbers short, so that two sequences look like one, and writes texts over other memory."""
+    assert ask(server, step(1 << 32, 1, "s", model="numbers")) == [
+        "error: correlation ID '4294967296' of the request to model 'numbers' is no UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
+    assert "correlation ID 'name' of the request to model 'numbers' is no UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]
+    assert "corrid=77 " in ask(server, step(77, 1, "se", model="texts"))[0]
+    assert "corrid=a name " in ask(server, step("a name", 1, "se", model="texts"))[0]
+
+
+def test_a_dead_worker_is_told_once_and_others_go_on(server):
+    """Sequences 1 and 2 are on different instances; that of 1 dies."""
+    assert sums(ask(server, step(1, 1, "s", model="mortal"), step(2, 1, "s", model="mortal"))) == [1, 1]
+    assert "mortal" in ask(server, step(1, 666, model="mortal"))[0]
+    lost = ask(server, step(1, 1, model="mortal"))[0]
+    assert lost.startswith("error: inference request for sequence 1 to model 'mortal': the instance that had the sequence stopped working")
+    assert "must specify the START flag" in ask(server, step(1, 1, model="mortal"))[0]
+    assert sums(ask(server, step(2, 2, "e", model="mortal"), step(1, 5, "se", model="mortal"))) == [3, 5]
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("name", [31, "by text"])
+def test_stock_clients(server, protocol, name):
+    model = "texts"
+    with clients.client(server, protocol) as stock:
+        module = clients.MODULES[protocol]
+
+        def send(value, **flags):
+            arrays = {"INPUT": np.full([1, 1], value, np.int32)}
+            answer = stock.infer(model, clients.inputs(module, arrays), sequence_id=name, **flags)
+            return sums([answer.as_numpy("OUTPUT").reshape(-1)[0].decode()])[0]
+
+        assert [send(1, sequence_start=True), send(2), send(3, sequence_end=True)] == [1, 3, 6]
+        with pytest.raises(Exception, match="must specify the START flag"):
+            send(4)

@@ -2,9 +2,12 @@
 
 import concurrent.futures
 import json
+import queue
 
 import numpy as np
 import pytest
+import tritonclient.grpc
+import tritonclient.http
 
 import clients
 from repositories import add_sub_config, identity_config
@@ -121,3 +124,75 @@ def test_refused_requests_are_no_executions(repository, serve):
     assert post(server, "simple", {"inputs": []})[0] == 400
     assert counters(server, "simple")[:3] == (0, 0, 0)
     assert clients.statistics(server, "simple")["last_inference"] == 0
+
+
+SQUARE = """
+input [ { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+model_transaction_policy { decoupled: true }
+parameters { key: "CUSTOM_INFER_DELAY_NS" value { string_value: "2000000" } }
+parameters { key: "CUSTOM_OUTPUT_DELAY_NS" value { string_value: "1000000" } }
+parameters { key: "CUSTOM_FAIL_COUNT" value { string_value: "2" } }
+parameters { key: "CUSTOM_EMPTY_COUNT" value { string_value: "1" } }
+"""
+ENTRY = ["compute_infer", "compute_output", "success", "fail", "empty_response", "cancel"]
+
+
+def ask_square(server, *numbers):
+    """Sends a request for each, and waits for all of their responses."""
+    answered = queue.Queue()
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        client.start_stream(lambda result, error: answered.put((result, error)))
+        for number in numbers:
+            inputs = clients.inputs(tritonclient.grpc, {"IN": np.array([number], np.int32)})
+            client.async_stream_infer("square", inputs, enable_empty_final_response=True)
+            while True:
+                result, _ = answered.get(timeout=60)
+                if result and result.get_response().parameters["triton_final_response"].bool_param:
+                    break
+        client.stop_stream()
+
+
+def response_statistics(server):
+    """By HTTP and by gRPC, which must say the same."""
+    (of_http,) = tritonclient.http.InferenceServerClient(server.http).get_inference_statistics("square")["model_stats"]
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        (of_grpc,) = client.get_inference_statistics("square").model_stats
+    told = {
+        place: {name: {"count": getattr(entry, name).count, "ns": getattr(entry, name).ns} for name in ENTRY}
+        for place, entry in of_grpc.response_stats.items()
+    }
+    assert told == of_http["response_stats"]
+    return told
+
+
+def test_single_responses(repository, serve):
+    """What upstream's test of `square` looks at: the last response of each request is empty, the two before it fail."""
+    repository.add("square", "square", SQUARE)
+    server = serve(repository.path)
+    assert response_statistics(server) == {}
+    kinds = []
+    for number in (4, 6, 3):
+        ask_square(server, number)
+        kinds.append(["success"] * (number - 3) + ["fail"] * 2 + ["empty_response"])
+        counted = response_statistics(server)
+        assert set(counted) == {str(place) for place in range(max(map(len, kinds)))}
+        for place, entry in counted.items():
+            here = [kind[int(place)] for kind in kinds if int(place) < len(kind)]
+            wanted = {name: here.count(name) for name in ENTRY[2:]}
+            wanted |= {"compute_infer": len(here), "compute_output": len(here) - here.count("empty_response")}
+            assert {name: entry[name]["count"] for name in ENTRY} == wanted, place
+            assert entry["compute_infer"]["ns"] >= 2_000_000 * len(here)
+            assert entry["compute_output"]["ns"] >= 1_000_000 * wanted["compute_output"]
+            assert sum(entry[name]["ns"] for name in ENTRY[2:]) == sum(entry[name]["ns"] for name in ENTRY[:2])
+
+
+def test_only_the_first_responses_of_a_stream_are_counted_apart(repository, serve):
+    """Triton has an entry for every place, however many there are."""
+    config = "\n".join(line for line in SQUARE.splitlines() if "CUSTOM" not in line)
+    repository.add("square", "square", config)
+    server = serve(repository.path)
+    ask_square(server, 1100)
+    counted = response_statistics(server)
+    assert set(counted) == {str(place) for place in range(1024)}
+    assert all(entry["success"]["count"] == 1 for entry in counted.values())

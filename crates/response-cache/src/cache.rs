@@ -4,7 +4,7 @@ use std::fmt;
 
 use galatea_telemetry::metrics::{CacheMetrics, Figures};
 
-use crate::{CacheKey, Entry};
+use crate::{CacheKey, Entry, LongWork};
 
 /// Called with what was found, on any thread.
 pub type Then = Box<dyn FnOnce(Option<Entry>) + Send>;
@@ -33,6 +33,9 @@ pub trait ResponseCache: Send + Sync + fmt::Debug {
 
     /// Bytes of the largest answer that is stored.
     fn largest_entry(&self) -> usize;
+
+    /// Where long requests are looked up.
+    fn long_work(&self) -> &LongWork;
 
     /// Whether other servers read and write the same entries, so that keys must mean the same everywhere.
     fn is_shared(&self) -> bool;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_types::{
-    AlignedBlock, BUFFER_ALIGNMENT, Buffer, InferResponse, ParameterValue, Parameters, Tensor,
+    AlignedBlock, BUFFER_ALIGNMENT, InferResponse, ParameterValue, Parameters, Tensor,
 };
 
 /// What a cache needs for each entry beside what is counted: its place in the table and the list, rounded up.
@@ -50,7 +50,7 @@ impl Entry {
         }
         let block = block.freeze();
         let kept = outputs.iter().zip(places).map(|(output, place)| {
-            let data = block.slice(place).unwrap_or_else(Buffer::default);
+            let data = block.slice(place).unwrap_or_default();
             Tensor { data, ..output.clone() }
         });
         let outputs: Vec<Tensor> = kept.collect();

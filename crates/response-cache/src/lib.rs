@@ -12,6 +12,7 @@ mod cache;
 mod entry;
 mod key;
 mod local;
+mod long_work;
 mod redis;
 mod wire;
 
@@ -20,6 +21,10 @@ pub use self::{
     entry::Entry,
     key::{CacheKey, Scope},
     local::LocalCache,
-    redis::{OpenError, RedisCache, RedisSettings, SettingsError, TlsSettings},
+    long_work::{Job, LongWork},
+    redis::{
+        OpenError, RedisCache, RedisReply, RedisSettings, SettingsError, TlsSettings,
+        read_redis_reply,
+    },
     wire::{DecodeError, decode, encode},
 };

@@ -11,7 +11,7 @@ use galatea_telemetry::metrics::CacheMetrics;
 use galatea_types::LockExt;
 use lru::LruCache;
 
-use crate::{CacheKey, Entry, Insertion, LookUp, Refusal, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, Refusal, ResponseCache, Then};
 
 /// Answers in memory, up to a number of bytes.
 ///
@@ -19,6 +19,7 @@ use crate::{CacheKey, Entry, Insertion, LookUp, Refusal, ResponseCache, Then};
 pub struct LocalCache {
     capacity: usize,
     store: Mutex<Store>,
+    long_work: LongWork,
 }
 
 struct Store {
@@ -31,7 +32,8 @@ impl LocalCache {
     pub fn new(capacity: usize) -> Self {
         let entries = LruCache::unbounded_with_hasher(BuildHasherDefault::default());
         let figures = CacheMetrics { capacity, ..CacheMetrics::default() };
-        Self { capacity, store: Mutex::new(Store { entries, figures }) }
+        let store = Mutex::new(Store { entries, figures });
+        Self { capacity, store, long_work: LongWork::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
@@ -93,6 +95,10 @@ impl ResponseCache for LocalCache {
 
     fn largest_entry(&self) -> usize {
         self.capacity
+    }
+
+    fn long_work(&self) -> &LongWork {
+        &self.long_work
     }
 
     fn is_shared(&self) -> bool {

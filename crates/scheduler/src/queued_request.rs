@@ -6,7 +6,7 @@ use galatea_backend::{PendingRequest, SequenceStates};
 use galatea_types::CorrelationId;
 
 use crate::{
-    queue::{JoinRules, Placement, Queued},
+    queue::{Extent, JoinRules, Placement, Queued},
     sequence::OfSequence,
 };
 
@@ -48,6 +48,10 @@ impl Queued for QueuedRequest {
 
     fn set_arrival(&mut self, arrival: u64) {
         self.arrival = arrival;
+    }
+
+    fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
+        rules.joins(&first.pending.request, &self.pending.request, extent)
     }
 
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool {

@@ -51,7 +51,7 @@ fn complete(instance: &mut dyn ModelInstance, mut batch: Batch) -> Result<InferR
     instance.pipeline().expect("it has one").complete(&mut batch);
     match batch.into_outcomes().next().expect("one request").1 {
         Outcome::Answered(result) => result,
-        Outcome::Unanswered => Err(Error::internal("unanswered")),
+        Outcome::Unanswered | Outcome::ExecutedAgain => Err(Error::internal("unanswered")),
     }
 }
 

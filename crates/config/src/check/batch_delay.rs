@@ -21,6 +21,12 @@ pub enum BatchDelayError {
         /// As given.
         value: String,
     },
+    /// Answers that come one by one do not tell when a caller is back.
+    #[error("parameter 'batch_delay' of model '{model}' is not for decoupled models: remove it")]
+    Decoupled {
+        /// The model.
+        model: String,
+    },
     /// There are no batches to be waited for.
     #[error(
         "parameter 'batch_delay' of model '{model}' needs 'dynamic_batching' and a 'max_batch_size' above 0: add them, or \
@@ -42,6 +48,9 @@ pub(super) fn check(
     let field = || FieldPath::from("parameters").named(PARAMETER);
     if value != "auto" {
         return Err(BatchDelayError::Value { model, value }.at(field().field("value")));
+    }
+    if raw.model_transaction_policy.is_some_and(|policy| policy.decoupled) {
+        return Err(BatchDelayError::Decoupled { model }.at(field()));
     }
     match scheduling {
         Scheduling::Dynamic(_) if raw.max_batch_size > 0 => Ok(true),
@@ -92,7 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn other_values_and_models_without_batches_are_refused() {
+    fn other_values_and_models_are_refused() {
+        let decoupled =
+            "max_batch_size: 8 dynamic_batching {} model_transaction_policy { decoupled: true }";
+        let error = checked(&format!("{decoupled} {}", parameter("auto"))).expect_err("refused");
+        assert!(error.contains("not for decoupled models"), "{error}");
         let other = format!("max_batch_size: 8 dynamic_batching {{}} {}", parameter("5"));
         let text = "parameter 'batch_delay' of model 'm' is '5': write 'auto', or remove it";
         assert_eq!(checked(&other), Err(text.to_owned()));

@@ -61,7 +61,7 @@ impl Padding {
     pub fn admits(&self, shortest: i64, longest: i64) -> bool {
         let is_close = self.max_padding.is_none_or(|most| {
             let (shortest, longest) = (shortest as f64, longest as f64);
-            longest - shortest <= most * longest
+            shortest == longest || longest - shortest <= most * longest
         });
         let last = self.buckets.last().copied().unwrap_or(0);
         let shares_bucket = shortest > last || self.length(shortest) == self.length(longest);

@@ -39,7 +39,8 @@ pub(super) const SECTIONS: &[Section] = &[
             by_table("cc_model_filenames", "", "Files for GPUs of a certain compute capability"),
             works("metric_tags", "", "Labels of the model's metrics: key `a` becomes the label `_a`"),
             works("parameters", "", "Settings for the backend, by name. Which there are is told by the pages of the \
-                   backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md)"),
+                   backends: [Python](python.md), [PyTorch](pytorch.md), [processes](isolation.md); [batches](batching.md); \
+                   [mixed shapes](mixed-shapes.md)"),
             works("model_warmup", "", "Requests that each instance executes before those of clients, see [warm-up](warm-up.md)"),
             works("model_operations", "", "Libraries of custom operators"),
             works("model_transaction_policy", "one response to each request", "Whether a request has exactly one response"),

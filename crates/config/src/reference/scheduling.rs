@@ -5,12 +5,13 @@ use super::entry::{Section, by_table, works};
 pub(super) const SECTIONS: &[Section] = &[
     Section {
         message: "ModelDynamicBatching",
-        about: "An instance that becomes free takes as many waiting requests as fit in a batch. How to choose the settings: \
-                [performance](performance.md).",
+        about: "An instance that becomes free takes as many waiting requests as fit in a batch. How it works: \
+                [queues and batches](batching.md).",
         fields: &[
             works("preferred_batch_size", "`max_batch_size`", "Sizes worth waiting for, each up to `max_batch_size`"),
             works("max_queue_delay_microseconds", "0", "How long a request may wait for others, to reach a preferred size; 0: \
-                   a free instance takes what is there"),
+                   a free instance takes what is there")
+                .with("the longest wait where the parameter `batch_delay` leaves it to the server"),
             works("preserve_ordering", "false", "Responses leave in the order of the requests")
                 .with("refused together with more than one priority level, or with the action `DELAY`"),
             works("priority_levels", "0: one queue", "Levels of priority, as many as you like: 1 is served first"),

@@ -83,7 +83,7 @@ impl VersionLoader {
             model: Arc::clone(&model),
             instances,
             statistics: statistics.clone(),
-            initial_states: initial_states::make(&config)?,
+            initial_states: initial_states::read(&config, plan.folder.path())?,
             hold: self.hold,
             starts_one_by_one: self.starts_instances_one_by_one,
             warm_up,

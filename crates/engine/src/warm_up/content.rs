@@ -1,18 +1,13 @@
 //! The elements of the inputs of warm-up samples.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{fs::File, io, path::Path};
 
 use fastrand::Rng;
-use galatea_backend::relative_inside;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
-use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result};
+use galatea_types::{Buffer, DataType, Error, Result};
 
 use super::error;
-use crate::{model_file::ModelFileError, repository::open_regular};
+use crate::model_file::{DataFile, ModelFileError, read_bytes, zeroed};
 
 /// What the samples of one model may hold together, and what the batch of one may be joined to.
 pub(super) const MAX_BYTES: usize = 1 << 30;
@@ -105,49 +100,28 @@ impl<'a> Content<'a> {
         self.read(file, read)?.map_err(too_short)
     }
 
-    /// Reads a regular file of the model's folder, whose length `read` is told.
     fn read<T>(
         &self,
-        file: &str,
+        name: &str,
         read: impl FnOnce(File, u64) -> io::Result<T>,
     ) -> Result<T, ModelFileError> {
-        // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
-        let inside = relative_inside(file).ok_or(io::ErrorKind::InvalidFilename.into());
-        let opened = inside.and_then(|path| open_regular(&self.model_dir.join(FOLDER).join(path)));
-        let done = opened.and_then(|opened| {
-            let length = opened.metadata()?.len();
-            read(opened, length)
-        });
-        done.map_err(|source| ModelFileError {
-            model: self.model.to_owned(),
-            path: format!("{FOLDER}/{file}"),
-            missing: "put the file there, or take input_data_file out of the configuration",
-            source,
-        })
+        let missing = "put the file there, or take input_data_file out of the configuration";
+        let (model, model_dir) = (self.model, self.model_dir);
+        DataFile { model, model_dir, folder: FOLDER, name, missing }.read(read)
     }
 }
 
 /// So many bytes of those that are 0, more of which are made where there are fewer.
 fn zeros(known: &mut Buffer, size: usize) -> io::Result<Buffer> {
     if known.len() < size {
-        let mut block = AlignedBlock::try_with_capacity(size)?;
-        block.extend_zeroed(size);
-        *known = block.freeze();
+        *known = zeroed(size)?.freeze();
     }
     Ok(known.slice(0..size).unwrap_or_default())
 }
 
-fn read_bytes(from: &mut File, size: usize) -> io::Result<Buffer> {
-    let mut block = AlignedBlock::try_with_capacity(size)?;
-    block.extend_zeroed(size);
-    from.read_exact(block.as_mut_slice())?;
-    Ok(block.freeze())
-}
-
 /// Elements that no model stumbles over: numbers with a fraction are from 1 to 2, truth values are 0 or 1.
 fn random(random: &mut Rng, size: usize, data_type: DataType) -> io::Result<Buffer> {
-    let mut block = AlignedBlock::try_with_capacity(size)?;
-    block.extend_zeroed(size);
+    let mut block = zeroed(size)?;
     let bytes = block.as_mut_slice();
     random.fill(bytes);
     match data_type {

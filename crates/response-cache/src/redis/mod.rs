@@ -19,18 +19,20 @@ use std::{
 
 use galatea_telemetry::metrics::{CacheMetrics, Figures, families::RESPONSE_CACHE_ERRORS};
 
+pub use self::protocol::{Reply as RedisReply, read_reply as read_redis_reply};
 pub use self::settings::{RedisSettings, SettingsError, TlsSettings};
 use self::{
     connection::{Connection, RedisError},
     tls::Tls,
     worker::{MAX_VALUE, Server, Worker},
 };
-use crate::{CacheKey, Entry, Insertion, LookUp, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, ResponseCache, Then};
 
 /// Answers in a Redis server.
 pub struct RedisCache {
     server: Arc<Server>,
     workers: Vec<Worker>,
+    long_work: LongWork,
 }
 
 /// Why there is no cache.
@@ -53,7 +55,8 @@ impl RedisCache {
             Ok(Worker::start(server.clone(), connection)?)
         };
         let workers: Result<_, RedisError> = (0..pool_size).map(start).collect();
-        Ok(Self { workers: workers.map_err(OpenError)?, server })
+        let workers = workers.map_err(OpenError)?;
+        Ok(Self { workers, server, long_work: LongWork::default() })
     }
 
     fn worker(&self, key: &CacheKey) -> Option<&Worker> {
@@ -89,6 +92,10 @@ impl ResponseCache for RedisCache {
 
     fn largest_entry(&self) -> usize {
         MAX_VALUE
+    }
+
+    fn long_work(&self) -> &LongWork {
+        &self.long_work
     }
 
     fn is_shared(&self) -> bool {

@@ -119,7 +119,12 @@ impl Worker {
 
     /// Asks the server; without a place in the queue there is nothing there.
     pub fn fetch(&self, key: CacheKey, then: Then) {
-        let queued = Queued { job: Job::Fetch { key, then }, at: Instant::now() };
+        self.fetch_since(Instant::now(), key, then);
+    }
+
+    /// For a request that has waited since `at`.
+    pub fn fetch_since(&self, at: Instant, key: CacheKey, then: Then) {
+        let queued = Queued { job: Job::Fetch { key, then }, at };
         if let Err(refused) = self.jobs.try_send(queued) {
             let (std::sync::mpsc::TrySendError::Full(queued)
             | std::sync::mpsc::TrySendError::Disconnected(queued)) = refused;

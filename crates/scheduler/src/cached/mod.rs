@@ -47,6 +47,9 @@ pub struct CachedSpec {
     pub inner: Arc<dyn Scheduler>,
 }
 
+/// Bytes of inputs from which on making the key takes so long that the thread of a connection should not do it.
+const LONG: usize = 1 << 20;
+
 /// Looks requests up before another scheduler gets them.
 pub struct CachedScheduler(Arc<Shared>);
 
@@ -151,7 +154,26 @@ impl Scheduler for CachedScheduler {
 }
 
 impl Shared {
-    fn submit(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
+    fn submit(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
+        let bytes: usize = request.request.inputs.iter().map(|input| input.data.len()).sum();
+        match bytes > LONG {
+            true => self.look_up_elsewhere(request),
+            false => self.look_up(request),
+        }
+    }
+
+    /// Looks a long request up on the thread for such, as long as that has not too much to do.
+    fn look_up_elsewhere(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
+        if !self.look_ups.enter() {
+            return Err(self.refuse(request));
+        }
+        let under_way = LookUpUnderWay(self.clone());
+        let job = move || under_way.0.look_up(request).unwrap_or_else(Refused::answer);
+        self.spec.cache.long_work().run(Box::new(job)).unwrap_or_else(|job| job());
+        Ok(())
+    }
+
+    fn look_up(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
         let Some(key) = CacheKey::of(&self.spec.scope, &request.request) else {
             return self.execute_uncached(request);
         };

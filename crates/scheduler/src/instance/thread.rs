@@ -204,6 +204,7 @@ impl InstanceThread<'_> {
 
     /// Answers an executed batch. Returns how many requests somebody else reports the end of.
     pub(super) fn answer(&mut self, batch: Batch, streams: Option<Arc<StreamAccounting>>) -> usize {
+        self.slot.queue.about_to_answer(self.slot.index);
         let (end, taken) = self.slot.responses.answer_batch(batch, streams.as_deref());
         self.busy_until = end;
         // Without an observer nobody reports when a request that was taken has ended.

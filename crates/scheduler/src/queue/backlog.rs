@@ -7,7 +7,7 @@ use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 use super::{
     auto_delay::{AutoDelay, Situation},
     batching::{BatchRules, Decision, next_batch},
-    join_rules::JoinRules,
+    join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
     queued::Queued,
 };
@@ -18,7 +18,7 @@ pub(crate) struct Backlog<T> {
     rules: BatchRules,
     join_rules: JoinRules,
     /// Where it is learned how long a batch is to wait.
-    auto_delay: Option<AutoDelay>,
+    auto_delay: Option<Box<AutoDelay>>,
     /// The place of the next request in the order of arrival.
     next_arrival: u64,
     /// No request is served until this many wait; 0 once they are released.
@@ -36,7 +36,7 @@ impl<T: Queued> Backlog<T> {
             }
             _ => (PriorityQueue::plain(), false),
         };
-        let auto_delay = learns_delay.then(AutoDelay::default);
+        let auto_delay = learns_delay.then(Box::<AutoDelay>::default);
         Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
     }
 
@@ -112,19 +112,19 @@ impl<T: Queued> Backlog<T> {
         if self.is_held(is_closed) {
             return Decision::Empty;
         }
-        let join_rules = &self.join_rules;
-        let can_join = |a: &T, b: &T| a.can_join(b, join_rules);
-        let decision = next_batch(&mut self.requests, &self.rules, can_join, now, is_closed);
-        match (decision, &mut self.auto_delay) {
-            (Decision::Wait(batch), Some(auto_delay)) => {
-                let items = self.requests.item_count();
-                let situation = Situation { now, items, free_instances: others + 1 };
-                // A batch that can wait is all there is.
-                let all = Decision::Take(self.requests.len());
-                auto_delay.decide(batch, situation).map_or(all, Decision::Wait)
-            }
-            _ => decision,
-        }
+        let (join_rules, items) = (&self.join_rules, self.requests.item_count());
+        let mut next = |is_closed| {
+            let joins =
+                |first: &T, new: &T, extent: &mut Extent| new.joins(first, extent, join_rules);
+            next_batch(&mut self.requests, &self.rules, joins, now, is_closed)
+        };
+        let decision = next(is_closed);
+        let (Decision::Wait(batch), Some(auto_delay)) = (decision, &mut self.auto_delay) else {
+            return decision;
+        };
+        let situation = Situation { now, items, free_instances: others + 1 };
+        // Not to wait for more is what is done where none will come.
+        auto_delay.decide(batch, situation).map_or_else(|| next(true), Decision::Wait)
     }
 
     /// Whether [`Backlog::begins`] and [`Backlog::ended`] are to be told.
@@ -148,7 +148,7 @@ impl<T: Queued> Backlog<T> {
 
     /// How long batches waited lately for more requests, where that is learned.
     pub fn learned_delay(&self) -> Option<Duration> {
-        self.auto_delay.as_ref().map(AutoDelay::mean_wait)
+        self.auto_delay.as_ref().map(|auto_delay| auto_delay.mean_wait())
     }
 
     /// Whether requests are still held back until enough of them wait. Once released, they are never held again.

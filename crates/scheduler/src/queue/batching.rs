@@ -7,9 +7,13 @@ use galatea_config::{
 };
 
 use super::{
+    join_rules::Extent,
     priority_queue::{Cursor, PriorityQueue},
     queued::Queued,
 };
+
+/// A decision passes over no more requests than this, however long the queue is.
+const MOST_LOOK_AHEAD: usize = 64;
 
 /// How requests are joined into batches.
 #[derive(Clone, Debug)]
@@ -20,6 +24,8 @@ pub(super) struct BatchRules {
     /// Ascending, never empty.
     preferred: Vec<u64>,
     delay: Duration,
+    /// How many requests that cannot join a batch are passed over in search of some that can.
+    look_ahead: usize,
 }
 
 /// What an idle instance is to do now.
@@ -43,6 +49,10 @@ pub(crate) struct GrowingBatch {
 struct Pending {
     requests: usize,
     items: u64,
+    /// Items of requests that stay behind.
+    passed_over: u64,
+    /// The last of its requests, each with how many places it is behind the batch.
+    brought: Vec<(Cursor, usize)>,
     oldest: Instant,
     nearest_expiry: Option<Instant>,
     /// Requests up to the largest preferred size reached.
@@ -55,7 +65,10 @@ impl BatchRules {
     pub fn from_config(config: &ModelConfig) -> Self {
         match config.scheduling() {
             Scheduling::Dynamic(dynamic) if config.has_batching() => {
-                Self::dynamic(dynamic, u64::from(config.max_batch_size()))
+                let rules = Self::dynamic(dynamic, u64::from(config.max_batch_size()));
+                // Requests of one length lie apart from each other where lengths are mixed.
+                let looks = config.padding().is_some() && !dynamic.preserves_ordering;
+                rules.looking_ahead(if looks { MOST_LOOK_AHEAD } else { 0 })
             }
             _ => Self::one_by_one(),
         }
@@ -74,6 +87,11 @@ impl BatchRules {
         }
     }
 
+    /// Passing over as many requests in search of some that join a batch.
+    pub fn looking_ahead(self, look_ahead: usize) -> Self {
+        Self { look_ahead, ..self }
+    }
+
     pub fn dynamic(config: &DynamicBatching, max_items: u64) -> Self {
         Self::preferring(&config.preferred_batch_sizes, max_items, config.max_queue_delay)
     }
@@ -84,11 +102,12 @@ impl BatchRules {
             preferred.push(max_items);
         }
         preferred.sort_unstable();
-        Self { joins_requests: true, max_items, preferred, delay }
+        Self { joins_requests: true, max_items, preferred, delay, look_ahead: 0 }
     }
 
     fn one_by_one() -> Self {
-        Self { joins_requests: false, max_items: 1, preferred: vec![1], delay: Duration::ZERO }
+        let (preferred, delay) = (vec![1], Duration::ZERO);
+        Self { joins_requests: false, max_items: 1, preferred, delay, look_ahead: 0 }
     }
 
     pub fn joins_requests(&self) -> bool {
@@ -135,7 +154,7 @@ impl GrowingBatch {
 pub(super) fn next_batch<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
-    can_join: impl Fn(&T, &T) -> bool,
+    joins: impl Fn(&T, &T, &mut Extent) -> bool,
     now: Instant,
     is_flushing: bool,
 ) -> Decision {
@@ -143,7 +162,15 @@ pub(super) fn next_batch<T: Queued>(
         let has_request = queue.skip_unservable(&mut Cursor::default(), now);
         return if has_request { Decision::Take(1) } else { Decision::Empty };
     }
-    let pending = gather(queue, rules, can_join, now);
+    let pending = gather(queue, rules, joins, now);
+    let decision = decide(&pending, rules, now, is_flushing);
+    if let Decision::Take(count) = decision {
+        pending.bring_forward(queue, count);
+    }
+    decision
+}
+
+fn decide(pending: &Pending, rules: &BatchRules, now: Instant, is_flushing: bool) -> Decision {
     if pending.requests == 0 {
         return Decision::Empty;
     }
@@ -159,36 +186,54 @@ pub(super) fn next_batch<T: Queued>(
     }
     Decision::Wait(GrowingBatch {
         until: pending.nearest_expiry.map_or(latest, |t| t.min(latest)),
-        enough_items: rules.next_preferred(pending.items),
+        enough_items: pending.passed_over + rules.next_preferred(pending.items),
     })
 }
 
-/// Walks the queue in order and collects what fits into one batch.
+/// Walks the queue in order and collects what fits into one batch. Requests behind some that cannot join it are brought
+/// forward, where the rules say so: the first of the queue is always served first.
 fn gather<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
-    can_join: impl Fn(&T, &T) -> bool,
+    joins: impl Fn(&T, &T, &mut Extent) -> bool,
     now: Instant,
 ) -> Pending {
     let mut pending = Pending::empty(now);
     let mut cursor = Cursor::default();
-    let mut first = None;
+    let mut first: Option<Cursor> = None;
+    let (mut extent, mut passed_over) = (Extent::default(), 0);
     while queue.skip_unservable(&mut cursor, now) {
         let Some(entry) = queue.at(cursor) else { break };
         let items = entry.value.item_count();
+        if passed_over > 0 && first.is_some_and(|first| !first.is_in_list_of(cursor)) {
+            // What comes now may have waited longer: nothing waits for it.
+            pending.is_complete = true;
+            break;
+        }
         if let Some(first) = first.and_then(|c| queue.at(c)) {
             let grown = pending.items + items;
+            if grown > rules.max_items {
+                pending.is_complete = true;
+                break;
+            }
+            if !joins(&first.value, &entry.value, &mut extent) {
+                pending.is_complete = passed_over >= rules.look_ahead;
+                if pending.is_complete {
+                    break;
+                }
+                passed_over += 1;
+                pending.pass_over(items, entry.value.queued_at());
+                cursor.advance();
+                continue;
+            }
             // Growing would only carry it past every preferred size.
             if grown > rules.largest_preferred() && pending.marked.is_none() {
                 pending.marked = Some(pending.requests);
             }
-            if grown > rules.max_items || !can_join(&first.value, &entry.value) {
-                pending.is_complete = true;
-                break;
-            }
         }
         first.get_or_insert(cursor);
         pending.add(items, entry.value.queued_at(), entry.expires_at);
+        pending.brought.extend((passed_over > 0).then_some((cursor, passed_over)));
         if rules.preferred.binary_search(&pending.items).is_ok() {
             pending.marked = Some(pending.requests);
         }
@@ -202,11 +247,28 @@ impl Pending {
         Self {
             requests: 0,
             items: 0,
+            passed_over: 0,
+            brought: Vec::new(),
             oldest: now,
             nearest_expiry: None,
             marked: None,
             is_complete: false,
         }
+    }
+
+    /// Moves what is taken to the front. From the front on, so that each is where it was found.
+    fn bring_forward<T: Queued>(&self, queue: &mut PriorityQueue<T>, count: usize) {
+        let in_place = self.requests - self.brought.len();
+        let taken = count.saturating_sub(in_place);
+        for (cursor, places) in self.brought.iter().take(taken) {
+            queue.bring_forward(*cursor, *places);
+        }
+    }
+
+    /// A request that is not to wait longer for this batch than for its own.
+    fn pass_over(&mut self, items: u64, queued_at: Instant) {
+        self.passed_over += items;
+        self.oldest = self.oldest.min(queued_at);
     }
 
     fn add(&mut self, items: u64, queued_at: Instant, expires_at: Option<Instant>) {

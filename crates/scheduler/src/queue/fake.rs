@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use galatea_backend::testing::model_config;
 use galatea_config::{DynamicBatching, Scheduling};
 
-use super::{JoinRules, Placement, Queued};
+use super::{Extent, JoinRules, Placement, Queued};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fake {
@@ -44,6 +44,11 @@ impl Queued for Fake {
     fn can_join(&self, other: &Self, _: &JoinRules) -> bool {
         same_shape(self, other)
     }
+}
+
+/// Of fakes, what [`Queued::joins`] is of requests.
+pub fn joins(first: &Fake, new: &Fake, _: &mut Extent) -> bool {
+    same_shape(first, new)
 }
 
 pub fn same_shape(a: &Fake, b: &Fake) -> bool {

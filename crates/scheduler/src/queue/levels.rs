@@ -22,6 +22,12 @@ pub(super) struct Level<T> {
 /// The levels of a queue, in the order in which they are served.
 pub(super) struct Levels<T> {
     existing: BTreeMap<u64, Level<T>>,
+    rules: Box<LevelRules>,
+}
+
+/// Which levels there are, and what holds in each.
+#[derive(Default)]
+struct LevelRules {
     /// How many levels there are: they are numbered from 1. 0: requests have no priorities.
     count: u64,
     default_level: u64,
@@ -30,46 +36,57 @@ pub(super) struct Levels<T> {
     turn_items: u64,
 }
 
+impl LevelRules {
+    fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
+        let default_policy = config.default_queue_policy;
+        match config.priority_levels {
+            0 => Self { default_policy, turn_items, ..Self::default() },
+            count => Self {
+                count,
+                default_level: config.default_priority_level,
+                default_policy,
+                policies: config.priority_queue_policies.clone(),
+                turn_items,
+            },
+        }
+    }
+
+    fn new_level<T: Queued>(&self, number: u64) -> Level<T> {
+        let list = || FairList::new(self.turn_items);
+        let policy = *self.policies.get(&number).unwrap_or(&self.default_policy);
+        Level { policy, timely: list(), late: list() }
+    }
+}
+
 impl<T: Queued> Levels<T> {
     /// One level without limits.
     pub fn plain() -> Self {
-        Self {
-            existing: BTreeMap::new(),
-            count: 0,
-            default_level: FIRST,
-            default_policy: QueuePolicy::default(),
-            policies: BTreeMap::new(),
-            turn_items: 1,
-        }
+        Self::of_rules(LevelRules { turn_items: 1, ..LevelRules::default() })
     }
 
     pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
-        let count = config.priority_levels;
-        Self {
-            count,
-            default_level: if count == 0 { FIRST } else { config.default_priority_level },
-            default_policy: config.default_queue_policy,
-            policies: config.priority_queue_policies.clone(),
-            turn_items,
-            ..Self::plain()
-        }
+        Self::of_rules(LevelRules::from_config(config, turn_items))
+    }
+
+    fn of_rules(rules: LevelRules) -> Self {
+        Self { existing: BTreeMap::new(), rules: Box::new(rules) }
     }
 
     pub fn has_several(&self) -> bool {
-        self.count > 1
+        self.rules.count > 1
     }
 
     pub fn policies(&self) -> impl Iterator<Item = &QueuePolicy> {
-        let own = if self.count == 0 { None } else { Some(self.policies.values()) };
-        own.into_iter().flatten().chain([&self.default_policy])
+        self.rules.policies.values().chain([&self.rules.default_policy])
     }
 
     /// The level of a request of this priority: 0 and levels that there are not mean the default one.
     pub fn of_priority(&mut self, priority: u64) -> &mut Level<T> {
-        match (1..=self.count).contains(&priority) {
-            true => self.get_or_make(priority),
-            false => self.get_or_make(self.default_level),
-        }
+        let number = match (1..=self.rules.count).contains(&priority) {
+            true => priority,
+            false => self.rules.default_level,
+        };
+        self.get_or_make(number)
     }
 
     /// The level before all others.
@@ -78,12 +95,7 @@ impl<T: Queued> Levels<T> {
     }
 
     fn get_or_make(&mut self, number: u64) -> &mut Level<T> {
-        let Self { existing, policies, default_policy, turn_items, count, .. } = self;
-        existing.entry(number).or_insert_with(|| {
-            let own = if *count == 0 { None } else { policies.get(&number) };
-            let list = || FairList::new(*turn_items);
-            Level { policy: *own.unwrap_or(default_policy), timely: list(), late: list() }
-        })
+        self.existing.entry(number).or_insert_with(|| self.rules.new_level(number))
     }
 
     pub fn get(&self, number: u64) -> Option<&Level<T>> {

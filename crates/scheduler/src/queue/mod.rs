@@ -14,7 +14,7 @@ mod queued;
 
 pub(crate) use backlog::Backlog;
 pub(crate) use batching::{Decision, GrowingBatch};
-pub(crate) use join_rules::JoinRules;
+pub(crate) use join_rules::{Extent, JoinRules};
 pub(crate) use priority_queue::DropReason;
 pub(crate) use queued::{Placement, Queued};
 

@@ -30,6 +30,11 @@ impl Cursor {
         self.index += 1;
     }
 
+    /// Whether both are among requests of one level, timely or late.
+    pub fn is_in_list_of(&self, other: Self) -> bool {
+        (self.level, self.is_late) == (other.level, other.is_late)
+    }
+
     /// On to the late requests of the level, or to the next level; false when it is the last that can be.
     fn pass_on(&mut self) -> bool {
         let next = match self.is_late {
@@ -145,6 +150,17 @@ impl<T: Queued> PriorityQueue<T> {
         let level = self.levels.get(cursor.level)?;
         let entries = if cursor.is_late { &level.late } else { &level.timely };
         entries.get(cursor.index)
+    }
+
+    /// Moves the request at `cursor`, which was found servable, before as many of those before it in its list.
+    pub fn bring_forward(&mut self, cursor: Cursor, places: usize) {
+        if places == 0 {
+            return;
+        }
+        let Some((number, level)) = self.levels.next(cursor.level) else { return };
+        if number == cursor.level {
+            level.list(cursor.is_late).bring_forward(cursor.index, places);
+        }
     }
 
     /// The request that is served next, as far as is known without a clock.

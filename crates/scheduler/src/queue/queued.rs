@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::join_rules::JoinRules;
+use super::join_rules::{Extent, JoinRules};
 
 /// A request in a queue.
 pub(crate) trait Queued {
@@ -16,6 +16,11 @@ pub(crate) trait Queued {
     fn client(&self) -> Option<u64>;
     /// Sets the place of the request among all that were accepted, from 0 without a gap.
     fn set_arrival(&mut self, arrival: u64);
+    /// Whether it may join a batch of this first request and this extent, which grows by it then.
+    fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
+        let _ = extent;
+        first.can_join(self, rules)
+    }
     /// Whether both may be in one batch.
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool;
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{
     DropReason,
     batching::{BatchRules, Decision, GrowingBatch, next_batch},
-    fake::{Fake, MS, batching, fake, same_shape},
+    fake::{Fake, MS, batching, fake, joins, same_shape},
     priority_queue::PriorityQueue,
 };
 
@@ -24,6 +24,7 @@ struct Script {
     instances: usize,
     execution: Duration,
     turn_items: u64,
+    look_ahead: usize,
     arrivals: Vec<Arrival>,
 }
 
@@ -64,17 +65,29 @@ fn scripts() -> impl Strategy<Value = Script> {
         preferred,
         0u32..12,
         proptest::option::of(timeout),
-        (1usize..4, 0u32..10, prop_oneof![Just(1), Just(MAX_ITEMS)]),
+        (
+            1usize..4,
+            0u32..10,
+            prop_oneof![Just(1), Just(MAX_ITEMS)],
+            prop_oneof![Just(0), Just(1), Just(9)],
+        ),
         proptest::collection::vec(arrival, 1..40),
     )
         .prop_map(
-            |(preferred, delay, timeout, (instances, execution, turn_items), arrivals)| Script {
+            |(
+                preferred,
+                delay,
+                timeout,
+                (instances, execution, turn_items, look_ahead),
+                arrivals,
+            )| Script {
                 preferred: preferred.into_iter().collect(),
                 delay: MS * delay,
                 timeout,
                 instances,
                 execution: MS * execution,
                 turn_items,
+                look_ahead,
                 arrivals,
             },
         )
@@ -108,7 +121,7 @@ impl Simulation {
             config.default_queue_policy.default_timeout = Some(timeout);
         }
         Self {
-            rules: BatchRules::dynamic(&config, MAX_ITEMS),
+            rules: BatchRules::dynamic(&config, MAX_ITEMS).looking_ahead(script.look_ahead),
             queue: PriorityQueue::from_config(&config, script.turn_items),
             now: Instant::now(),
             busy: Vec::new(),
@@ -162,7 +175,7 @@ impl Simulation {
     /// Makes free instances pull until nothing is left for them.
     fn pull(&mut self) {
         while self.busy.len() < self.script.instances {
-            let decision = next_batch(&mut self.queue, &self.rules, same_shape, self.now, false);
+            let decision = next_batch(&mut self.queue, &self.rules, joins, self.now, false);
             self.dropped.extend(self.queue.take_dropped());
             match decision {
                 Decision::Empty => break,
@@ -218,7 +231,8 @@ proptest! {
 
     #[test]
     fn requests_of_each_client_are_taken_in_the_order_of_arrival(mut script in scripts()) {
-        // A DELAY timeout reorders on purpose.
+        // Looking ahead and a DELAY timeout reorder on purpose.
+        script.look_ahead = 0;
         script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
         let taken = Simulation::new(script).run().taken;
         for client in [None, Some(0), Some(1), Some(2), Some(3)] {
@@ -230,11 +244,23 @@ proptest! {
 
     #[test]
     fn one_client_is_served_in_the_order_of_arrival(mut script in scripts()) {
+        script.look_ahead = 0;
         script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
         for client in [None, Some(7)] {
             let taken = Simulation::new(script.clone().of_client(client)).run().taken;
             let ids: Vec<_> = taken.iter().flat_map(|t| &t.batch).map(|f| f.id).collect();
             prop_assert!(ids.is_sorted(), "{:?}", ids);
+        }
+    }
+
+    #[test]
+    fn the_oldest_request_is_in_every_batch_whatever_is_brought_forward(mut script in scripts()) {
+        script.timeout = None;
+        let taken = Simulation::new(script.of_client(None)).run().taken;
+        let firsts: Vec<_> = taken.iter().map(|t| t.batch[0].id).collect();
+        prop_assert!(firsts.is_sorted(), "{:?}", firsts);
+        for Taken { batch, .. } in &taken {
+            prop_assert!(batch.is_sorted_by_key(|f| f.id), "{:?}", batch);
         }
     }
 

@@ -11,6 +11,8 @@
 mod ahead;
 mod expiry;
 mod handed_over;
+mod instances;
+mod learned_delay;
 mod permits;
 mod sequences;
 #[cfg(test)]
@@ -45,6 +47,8 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
     /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
+    /// How long batches wait is learned.
+    learns_delay: bool,
     /// Each instance has work that no other may do.
     is_per_instance: bool,
     /// The time where nothing depends on it.
@@ -150,11 +154,12 @@ impl<T: OfSequence> From<usize> for Done<T> {
 impl<T: OfSequence> RequestQueue<T> {
     /// `hold`: nothing is executed until so many requests wait.
     pub fn new(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
-        let waiting = Waiting::from_config(config, instances, hold);
+        let mut waiting = Waiting::from_config(config, instances, hold);
         let lanes = if waiting.is_per_instance() { instances } else { 1 };
         Self {
             needs_clock: waiting.needs_clock(),
             joins_requests: waiting.joins_requests(),
+            learns_delay: waiting.requests().is_some_and(|backlog| backlog.learns_delay()),
             is_per_instance: waiting.is_per_instance(),
             parking: Parking::new(
                 State {
@@ -218,11 +223,7 @@ impl<T: OfSequence> RequestQueue<T> {
                 return Work::Dropped(dropped);
             }
             if let Some(work) = state.called_off(index) {
-                // First: who is woken takes the turn that it had.
-                let wakes = self.leave_permits(index);
-                let left = state.waiting.len();
-                state.wake_for_rest(left);
-                wakes.wake();
+                self.leave(state, index);
                 return work;
             }
             if let Some(request) = state.take_overtaken_back() {
@@ -332,114 +333,6 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.wait_for(left_until(deadline), has_ended)
     }
 
-    /// Adds an instance, whose thread is about to be started. Returns its number.
-    pub fn add_instance(&self) -> usize {
-        let mut state = self.parking.lock();
-        state.live_threads += 1;
-        state.health.add()
-    }
-
-    /// The instances execute no more requests: their threads end with what they have in hand.
-    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
-        let mut state = self.parking.lock();
-        indices.iter().for_each(|&index| state.health.retire(index));
-        let reason = state.health.outage().cloned();
-        let outage = reason.map(|reason| Outage { reason, unserved: state.take_all() });
-        state.wake_all();
-        outage
-    }
-
-    pub fn is_retired(&self, index: usize) -> bool {
-        self.parking.lock().health.is_retired(index)
-    }
-
-    /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
-    pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
-        self.parking.wait_for(left_until(deadline), |state| state.health.is_gone(index))
-    }
-
-    /// A thread of an instance has ended, or could not be started.
-    pub fn thread_ended(&self, index: usize) {
-        self.remove_permits(index);
-        let mut state = self.parking.lock();
-        state.live_threads -= 1;
-        state.health.gone(index);
-        state.note_end(index);
-        state.notify_observers();
-        if state.live_threads == 0 {
-            state.wake_timekeeper();
-        }
-    }
-
-    /// See [`InstanceHealth::begin`].
-    pub fn instance_begins(&self, index: usize) -> u64 {
-        self.parking.lock().health.begin(index)
-    }
-
-    /// See [`InstanceHealth::started`].
-    pub fn instance_started(&self, index: usize) {
-        let mut state = self.parking.lock();
-        state.health.started(index);
-        state.waiting.instance_works(index);
-        state.wake_fed(index);
-    }
-
-    /// See [`InstanceHealth::break_down`]. Wakes the instance's thread, whatever it waits for.
-    pub fn break_instance(&self, index: usize, generation: u64, reason: Error) -> bool {
-        let mut state = self.parking.lock();
-        let is_news = state.health.break_down(index, generation, reason.clone());
-        if is_news {
-            state.waiting.instance_lost(index, &reason);
-            state.wake_all();
-        }
-        is_news
-    }
-
-    /// The same for whatever instance the calling thread has now.
-    pub fn break_current_instance(&self, index: usize, reason: Error) {
-        let mut state = self.parking.lock();
-        let generation = state.health.generation(index);
-        if state.health.break_down(index, generation, reason.clone()) {
-            state.waiting.instance_lost(index, &reason);
-        }
-    }
-
-    /// Nobody is to wait for this instance until it works again. When there is no other to wait for, the
-    /// waiting requests are given back: nobody would execute them.
-    pub fn give_up_instance(&self, index: usize, reason: &Error) -> Vec<T> {
-        let mut state = self.parking.lock();
-        if !state.health.give_up(index, reason) {
-            return Vec::new();
-        }
-        state.take_all()
-    }
-
-    pub fn has_working_instance(&self) -> bool {
-        self.parking.lock().health.has_working_instance()
-    }
-
-    /// How long batches waited lately for more requests, where that is learned.
-    pub fn learned_delay(&self) -> Option<Duration> {
-        self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
-    }
-
-    /// How many instances there are, and how many of them work.
-    pub fn instance_counts(&self) -> (usize, usize) {
-        let state = self.parking.lock();
-        (state.health.member_count(), state.health.working_count())
-    }
-
-    /// Whether requests have another instance than this one to go to, and nobody waits for this one to end.
-    pub fn can_do_without(&self, index: usize) -> bool {
-        let state = self.parking.lock();
-        !state.is_closed && !state.is_called_off(index) && state.health.working_count() > 1
-    }
-
-    /// Whether a thread that sleeps is to look again although it was not woken for work.
-    fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
-        state.is_called_off(index) || self.has_permit(index)
-    }
-
     fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
         let (idle, is_closed) = (state.idle_threads(), state.is_closed);
         state.waiting.decide(index, idle, self.now(), is_closed)
@@ -509,15 +402,6 @@ impl<T: OfSequence> State<T> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
             false => self.health.defect(index).cloned().map(Work::Restart),
-        }
-    }
-
-    /// The instance executes nothing from now on.
-    fn note_end(&mut self, index: usize) {
-        if let Some(backlog) = self.waiting.requests()
-            && backlog.learns_delay()
-        {
-            backlog.ended(index, Instant::now());
         }
     }
 

@@ -47,13 +47,23 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    pub(super) fn has_permit(&self, index: usize) -> bool {
+    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    pub(super) fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
+        state.is_called_off(index) || self.has_permit(index)
+    }
+
+    fn has_permit(&self, index: usize) -> bool {
         self.permits.as_ref().is_some_and(|permits| permits.is_granted(index))
     }
 
-    /// The instance does not work for now. Those that may begin instead are to be woken without the lock.
-    pub(super) fn leave_permits(&self, index: usize) -> Wakes {
-        self.permits.as_ref().map_or_else(Wakes::default, |permits| permits.leave(index))
+    /// Unlocks; the instance does not work for now, and another one sees to what waits. The turn that it had is gone before
+    /// that one is woken, which takes it.
+    pub(super) fn leave(&self, state: Locked<'_, State<T>>, index: usize) {
+        let permits = self.permits.as_ref();
+        let wakes = permits.map_or_else(Wakes::default, |permits| permits.leave(index));
+        let left = state.waiting.len();
+        state.wake_for_rest(left);
+        wakes.wake();
     }
 
     /// The instance is gone.
@@ -102,7 +112,7 @@ impl<T: OfSequence> RequestQueue<T> {
     ) -> Locked<'a, State<T>> {
         state.sleep(|s| {
             let is_over = s.is_closed && s.in_flight() == 0;
-            is_over || s.is_called_off(index) || self.has_permit(index)
+            is_over || self.is_wanted(s, index)
         })
     }
 }

@@ -12,7 +12,9 @@ use super::{
     rules::Strategy,
     step::{SlotTicket, Step, StepEnd},
 };
-use crate::queue::{Backlog, Decision, DropReason, GrowingBatch, JoinRules, Placement, Queued};
+use crate::queue::{
+    Backlog, Decision, DropReason, Extent, GrowingBatch, JoinRules, Placement, Queued,
+};
 
 /// A place for one sequence.
 pub(super) struct Slot<T: OfSequence> {
@@ -110,6 +112,10 @@ impl<T: Queued> Queued for Head<T> {
 
     fn set_arrival(&mut self, arrival: u64) {
         self.request.set_arrival(arrival);
+    }
+
+    fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
+        self.request.joins(&first.request, extent, rules)
     }
 
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool {

@@ -7,7 +7,7 @@ use galatea_backend::testing::{adjusted, model_config};
 use galatea_types::PreparedRequest;
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
+use crate::probe::{Rig, Setup, all_succeed, named, sized, until, wait};
 
 /// A delay no test lives to see the end of: whatever is executed was not waited for.
 const ENDLESS: &str = "max_queue_delay_microseconds: 3600000000";
@@ -104,6 +104,46 @@ fn the_delay_ends_by_itself() {
     let queued_at = Instant::now();
     wait(rig.submit("a")).expect("success");
     assert!(queued_at.elapsed() >= Duration::from_millis(5));
+}
+
+#[test]
+fn a_lone_caller_waits_for_nothing_where_the_delay_is_learned() {
+    let auto = "dynamic_batching { max_queue_delay_microseconds: 3600000000 }
+                parameters { key: 'batch_delay' value { string_value: 'auto' } }";
+    let rig = Setup::of(auto).start();
+    for _ in 0..50 {
+        wait(rig.submit("again")).expect("success");
+        assert_eq!(rig.next_start(), ["again"]);
+    }
+    assert_eq!(rig.scheduler.learned_batch_delay(), Some(Duration::ZERO));
+    assert_eq!(Setup::dynamic("").start().scheduler.learned_batch_delay(), None);
+}
+
+/// Each execution takes five milliseconds, of whatever size: callers that ask at the same time share it.
+#[test]
+fn callers_meet_where_the_delay_is_learned() {
+    let auto = "dynamic_batching {}
+                parameters { key: 'batch_delay' value { string_value: 'auto' } }";
+    let rig = Setup::of(auto).gated().start();
+    let mut sizes = Vec::new();
+    let mut answers: Vec<_> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
+    while sizes.len() < 40 {
+        let started = rig.next_start();
+        let begin = Instant::now();
+        until(|| begin.elapsed() >= Duration::from_millis(5));
+        sizes.push(started.len());
+        rig.permit(1);
+        let (answered, waiting) =
+            answers.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| *n < started.len());
+        answered.into_iter().for_each(|(_, answer)| drop(wait(answer).expect("success")));
+        answers = waiting.into_iter().map(|(_, answer)| answer).collect();
+        answers.extend(started.iter().map(|id| rig.submit(id)));
+    }
+    rig.permit(40);
+    all_succeed(answers);
+    let together = sizes[10..].iter().filter(|&&size| size == 3).count();
+    assert!(together >= 20, "{sizes:?}");
+    assert!(rig.scheduler.learned_batch_delay().is_some());
 }
 
 #[test]

@@ -205,7 +205,8 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     if flags.repoagent_directory.is_empty() {
         return rule("creating server: Invalid argument - --repoagent-directory can not be empty");
     }
-    if flags.cache.directory.is_empty() {
+    let is_cached = flags.cache.local_size.is_some() || !flags.cache.settings.is_empty();
+    if is_cached && flags.cache.directory.is_empty() {
         return rule("creating server: Invalid argument - cache directory can not be empty");
     }
     Ok(())

@@ -78,16 +78,9 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
         EngineOptions { repositories, backend_directory, ..options.engine.clone() };
     gpus.add_to(&mut engine_options);
     let engine = Engine::new(engine_options, backends.registry());
-    engine.add_figures(connections::figures(&options));
-    engine.add_figures(Box::new(backends::environment_figures));
-    engine.add_figures(Box::new(|figures| {
-        figures.set_labelled(&families::LOG_LINES_LOST, "server", logger::lost());
-    }));
+    add_figures(&engine, &options);
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
-    }
-    if let Some(cache) = options.engine.response_cache.clone() {
-        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
     }
     if let Some(policy) = &policy {
         engine.add_figures(authentication::figures(policy));
@@ -124,6 +117,18 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let code = signals.serve_until_stopped(&engine, services, ending);
     invitation::take_leave(code == ExitCode::SUCCESS, guide);
     Ok(code)
+}
+
+/// What the metrics page shows beside the models.
+fn add_figures(engine: &Engine, options: &ServeOptions) {
+    engine.add_figures(connections::figures(options));
+    engine.add_figures(Box::new(backends::environment_figures));
+    engine.add_figures(Box::new(|figures| {
+        figures.set_labelled(&families::LOG_LINES_LOST, "server", logger::lost());
+    }));
+    if let Some(cache) = options.engine.response_cache.clone() {
+        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
+    }
 }
 
 /// Whether the server goes on with what could be loaded.

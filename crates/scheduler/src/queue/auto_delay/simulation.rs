@@ -16,6 +16,9 @@ use crate::queue::{
 
 const US: Duration = Duration::from_micros(1);
 
+/// The longest that is learned where none is given.
+const BOUND: Duration = Duration::from_millis(10);
+
 /// How long batches wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Delay {
@@ -67,8 +70,12 @@ struct Run {
     leaders: u64,
     random: u64,
     latencies: Vec<Duration>,
-    /// Sizes of the batches that were taken, and how long the oldest request of each had waited.
-    batches: Vec<(usize, Duration)>,
+    /// Sizes of the batches that were taken.
+    batches: Vec<usize>,
+    /// How long each of them had waited although an instance was free.
+    waits: Vec<Duration>,
+    /// When each instance became free.
+    free_since: Vec<Instant>,
 }
 
 /// What came of a run.
@@ -106,6 +113,8 @@ impl Run {
             random: seed | 1,
             latencies: Vec::new(),
             batches: Vec::new(),
+            waits: Vec::new(),
+            free_since: vec![Instant::now(); instances],
         };
         run.change_load(load);
         run
@@ -189,6 +198,7 @@ impl Run {
                 self.ask_again();
             }
         }
+        self.free_since[instance] = self.now;
         self.backlog.ended(instance, self.now);
         self.pull();
     }
@@ -224,7 +234,9 @@ impl Run {
         let taken = self.backlog.take(count);
         self.backlog.begins(instance, &taken, self.now);
         let oldest = taken.iter().map(|request| request.queued_at).min().expect("one");
-        self.batches.push((taken.len(), self.now - oldest));
+        self.batches.push(taken.len());
+        let free_since = self.free_since[instance];
+        self.waits.push(self.now.saturating_duration_since(oldest.max(free_since)));
         let end = self.now + self.model.execution(taken.len()).mul_f64(0.95 + 0.1 * self.chance());
         self.events.push(Reverse((end, Event::Ends(instance))));
         self.busy[instance] = Some(taken);
@@ -234,80 +246,134 @@ impl Run {
 /// After a second, in which the delay is learned.
 fn outcome(model: Model, delay: Delay, load: Load) -> Outcome {
     let mut run = Run::new(model, delay, load, 7);
-    run.run_for(MS * 1000);
-    run.run_for(MS * 20_000)
+    run.run_for(MS * 500);
+    run.run_for(MS * 2000)
 }
-
-const SWEEP: [u32; 6] = [0, 500, 1000, 2000, 5000, 10_000];
 
 const MODEL: Model = Model {
     instances: 2,
     max_batch: 8,
-    fixed: Duration::from_millis(2),
-    per_item: Duration::from_micros(500),
+    fixed: MS.saturating_mul(2),
+    per_item: US.saturating_mul(500),
 };
 
+/// The best of those that one would try.
+fn best_fixed(model: Model, load: Load) -> Outcome {
+    let delays = [0, 500, 1000, 2000, 5000, 10_000].map(|us| Delay::Fixed(US * us));
+    let outcomes = delays.map(|delay| outcome(model, delay, load)).into_iter();
+    outcomes.max_by(|a, b| a.per_second.total_cmp(&b.per_second)).expect("some")
+}
+
 #[test]
-#[ignore]
-fn table() {
-    for load in [
-        Load::Callers(1, US * 100),
-        Load::Callers(2, US * 100),
-        Load::Callers(4, US * 100),
-        Load::Callers(8, US * 100),
-        Load::Callers(12, US * 100),
-        Load::Callers(16, US * 100),
-        Load::Callers(16, US * 1000),
-        Load::Callers(16, US * 10000),
-        Load::Callers(24, US * 100),
-        Load::Callers(64, US * 100),
-        Load::Rate(10.0),
-        Load::Rate(300.0),
-        Load::Rate(1000.0),
-        Load::Rate(2000.0),
-    ] {
-        for instances in [1, 2] {
-            let model = Model { instances, ..MODEL };
-            let delays = SWEEP.map(|us| Delay::Fixed(US * us)).into_iter().chain([Delay::Auto]);
-            let figures: Vec<_> = delays
-                .map(|delay| {
-                    let o = outcome(model, delay, load);
-                    format!(
-                        "{:.0}/{:.1}/{:.1}",
-                        o.per_second,
-                        o.mean.as_secs_f64() * 1e3,
-                        o.p99.as_secs_f64() * 1e3
-                    )
-                })
-                .collect();
-            println!("{load:?} x{instances}: {}", figures.join("  "));
+fn callers_that_ask_again_get_as_much_as_with_the_best_fixed_delay() {
+    for (callers, think) in
+        [(2, 100), (4, 100), (8, 30), (12, 100), (16, 100), (16, 1000), (24, 300), (64, 100)]
+    {
+        for instances in [1, 2, 3] {
+            let (model, load) = (Model { instances, ..MODEL }, Load::Callers(callers, US * think));
+            let (best, auto) = (best_fixed(model, load), outcome(model, Delay::Auto, load));
+            let told = format!(
+                "{callers} callers, {think} us, {instances} instances: {auto:?}, best {best:?}"
+            );
+            assert!(auto.per_second >= 0.97 * best.per_second, "{told}");
+            assert!(
+                auto.p99 <= best.p99.mul_f64(1.1) || auto.per_second >= 1.05 * best.per_second,
+                "{told}"
+            );
         }
     }
 }
 
 #[test]
-#[ignore]
-fn trace() {
-    for (n, instances) in [(8, 1), (16, 2), (12, 1)] {
-        let model = Model { instances, ..MODEL };
-        let mut run = Run::new(model, Delay::Auto, Load::Callers(n, US * 100), 7);
-        run.run_for(MS * 1000);
-        run.batches.clear();
-        let begin = run.now;
-        let o = run.run_for(MS * 2000);
-        println!("{n} x{instances}: {o:?} {begin:?}");
-        println!(
-            "{:?}",
-            run.batches
-                .iter()
-                .map(|(size, waited)| format!("{size}:{}", waited.as_micros()))
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
+fn requests_that_come_at_random_are_hardly_later_than_without_a_delay() {
+    for rate in [10.0, 100.0, 300.0, 1000.0, 2000.0] {
+        let load = Load::Rate(rate);
+        let none = outcome(MODEL, Delay::Fixed(Duration::ZERO), load);
+        let auto = outcome(MODEL, Delay::Auto, load);
+        let told = format!("{rate} a second: {auto:?}, without a delay {none:?}");
+        assert!(auto.mean <= none.mean.mul_f64(1.15) + US * 100, "{told}");
+        assert!(auto.p99 <= none.p99.mul_f64(1.25) + US * 100, "{told}");
     }
 }
 
+#[test]
+fn a_model_that_gains_nothing_by_batches_waits_for_nothing() {
+    let model = Model { fixed: Duration::ZERO, per_item: MS, ..MODEL };
+    let mut run = Run::new(model, Delay::Auto, Load::Callers(6, US * 100), 3);
+    run.run_for(MS * 2000);
+    run.waits.clear();
+    run.run_for(MS * 2000);
+    let waited: Duration = run.waits.iter().sum();
+    assert!(waited < MS * 40, "{waited:?} of two seconds");
+}
+
+fn models() -> impl Strategy<Value = Model> {
+    (1usize..=3, 1u32..=16, 0u32..5000, 0u32..2000).prop_map(
+        |(instances, max_batch, fixed, per_item)| Model {
+            instances,
+            max_batch,
+            fixed: US * fixed,
+            per_item: US * (per_item + 1),
+        },
+    )
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    prop_oneof![
+        (1usize..40, 0u32..5000)
+            .prop_map(|(callers, think)| Load::Callers(callers, US * (think + 1))),
+        (1.0f64..3000.0).prop_map(Load::Rate),
+    ]
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
-    fn nothing(x in 0..1) { prop_assert!(x == 0); }
+    fn nobody_waits_for_longer_than_the_bound_while_an_instance_is_free(model in models(), before in loads(), after in loads(), seed: u64) {
+        let mut run = Run::new(model, Delay::Auto, before, seed);
+        run.run_for(MS * 500);
+        run.change_load(after);
+        run.run_for(MS * 500);
+        prop_assert!(run.waits.iter().all(|&wait| wait <= BOUND), "{:?}", run.waits.iter().max());
+        if let Load::Callers(callers, _) = after {
+            prop_assert_eq!(run.in_flight(), callers.max(run.in_flight()), "nobody is lost");
+        }
+    }
+
+    #[test]
+    fn a_lone_caller_waits_for_nothing(model in models(), think in 0u32..5000, seed: u64) {
+        let mut run = Run::new(model, Delay::Auto, Load::Callers(1, US * (think + 1)), seed);
+        run.run_for(MS * 500);
+        prop_assert!(!run.batches.is_empty());
+        prop_assert!(run.waits.iter().all(Duration::is_zero));
+    }
+
+    #[test]
+    fn who_is_left_alone_soon_waits_for_nothing(model in models(), before in loads(), think in 0u32..5000, seed: u64) {
+        let mut run = Run::new(model, Delay::Auto, before, seed);
+        run.run_for(MS * 500);
+        run.change_load(Load::Callers(1, US * (think + 1)));
+        // What waits is executed first.
+        while run.in_flight() > 1 {
+            run.run_for(MS * 10);
+        }
+        run.waits.clear();
+        run.run_for(MS * 3000);
+        let in_vain = run.waits.iter().filter(|wait| !wait.is_zero()).count();
+        prop_assert!(in_vain <= 8, "{} times", in_vain);
+    }
+
+    #[test]
+    fn more_callers_are_noticed(model in models(), seed: u64) {
+        let model = Model { instances: 1, max_batch: 8, fixed: MS * 3 + model.fixed, ..model };
+        let mut run = Run::new(model, Delay::Auto, Load::Callers(1, US * 100), seed);
+        run.run_for(MS * 500);
+        run.change_load(Load::Callers(6, US * 100));
+        run.run_for(MS * 1000);
+        run.batches.clear();
+        run.run_for(MS * 1000);
+        let full = run.batches.iter().filter(|&&size| size == 6).count();
+        prop_assert!(full * 10 >= run.batches.len() * 9, "{:?}", run.batches);
+    }
 }

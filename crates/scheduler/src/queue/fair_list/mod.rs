@@ -119,6 +119,25 @@ impl<T: Queued> FairList<T> {
         }
     }
 
+    /// Moves the request at `index`, which was settled, before as many of those before it: nobody's turn changes.
+    pub fn bring_forward(&mut self, index: usize, places: usize) {
+        let Some(wanted) = index.checked_sub(places) else { return };
+        let settled = self.front.len();
+        let Some(behind) = index.checked_sub(settled) else {
+            if let Some(entry) = self.front.remove(index) {
+                self.front.insert(wanted, entry);
+            }
+            return;
+        };
+        let only = self.lane_in_turn().and_then(|lane| self.lanes.get_mut(lane));
+        let Some(lane) = only else { return };
+        let Some(entry) = lane.entries.remove(behind) else { return };
+        match wanted.checked_sub(settled) {
+            Some(wanted) => lane.entries.insert(wanted, entry),
+            None => self.front.insert(wanted, entry),
+        }
+    }
+
     /// Removes the request at `index` as [`FairList::get`] finds it. It costs its client no turn if it had none yet.
     pub fn remove(&mut self, index: usize) -> Option<Entry<T>> {
         let entry = match index.checked_sub(self.front.len()) {

@@ -1,0 +1,32 @@
+//! What is told to those queues that learn how long batches are to wait.
+
+use std::time::{Duration, Instant};
+
+use super::{RequestQueue, State};
+use crate::sequence::OfSequence;
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// The instance has executed what it had. Told before it answers: whoever has an answer may be back with the next
+    /// request at once, and is not to be taken for one more.
+    pub fn about_to_answer(&self, index: usize) {
+        if self.learns_delay {
+            self.parking.lock().note_end(index);
+        }
+    }
+
+    /// How long batches waited lately for more requests, where that is learned.
+    pub fn learned_delay(&self) -> Option<Duration> {
+        self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
+    }
+}
+
+impl<T: OfSequence> State<T> {
+    /// The instance executes nothing from now on.
+    pub(super) fn note_end(&mut self, index: usize) {
+        if let Some(backlog) = self.waiting.requests()
+            && backlog.learns_delay()
+        {
+            backlog.ended(index, Instant::now());
+        }
+    }
+}
