@@ -114,7 +114,7 @@ def live_sequences():
         write_kept(Path(folder))
         for name, state in (("bare", 0), ("kept", STATE_FLOATS * 4)):
             with servers.galatea(folder) as server:
-                begun(server, name, range(1, 101), "se")
+                begun(server, name, range(1, LIVE + 1), "se")
                 before = server.rss_mb()
                 begun(server, name, range(1, LIVE + 1), "s")
                 grown = server.rss_mb() - before

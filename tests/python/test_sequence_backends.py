@@ -266,6 +266,16 @@ def test_a_batch_waits_for_a_share_of_the_places(tmp_path, share, together):
     assert sorted(map(values, replies)) == list(range(1, count + 1))
 
 
+def test_preferred_sizes_cut_the_oldest(tmp_path):
+    strategy = "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2 ] }"
+    repositories.write_model(tmp_path, "held", "galatea", "dyna_sequence", config("dyna_sequence", strategy))
+    with servers.galatea(tmp_path, env={DELAY: "4"}) as server:
+        replies, _, _ = play(server, [step(n, n, "se", "held") for n in (1, 2, 3, 4)])
+        until(lambda: clients.counts(server, "held")["success"] == 4)
+        assert executions(server, "held") == {2: 2}
+    assert sorted(map(values, replies)) == [2, 4, 6, 8]
+
+
 def test_text_ids_and_numbers(tmp_path):
     text = config("dyna_sequence", OLDEST).replace("TYPE_UINT64", "TYPE_STRING")
     repositories.write_model(tmp_path, "texts", "galatea", "dyna_sequence", text)

@@ -11,13 +11,6 @@ from test_sequences import run
 FOUR = [step(number, number, "se") for number in (1, 2, 3, 4)]
 
 RUNS = {
-    "oldest_prefers_pairs": {
-        "held": 4, "settings": {"strategy": "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2 ] }"}, "requests": FOUR,
-    },
-    "oldest_waits_for_pairs": {
-        "settings": {"strategy": "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 30000000 }"},
-        "requests": FOUR[:2],
-    },
     "oldest_in_order": {
         "held": 3, "settings": {"strategy": "oldest { max_candidate_sequences: 4 preserve_ordering: true }"},
         "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "se"), step(1, 4, "e"), step(2, 5, "e")],
@@ -42,7 +35,6 @@ RUNS = {
     },
     **{f"ids_as_{kind.lower()}": {"settings": {"corrid": f"TYPE_{kind}"}, "requests": [step(70_000, 1, "s"), step(70_000, 2, "e")]}
        for kind in ("UINT64", "INT64", "UINT32", "INT32")},
-    "ids_as_string": {"settings": {"corrid": "TYPE_STRING"}, "requests": [step("a", 1, "s", batched=True), step("a", 2, "e")]},
 }
 
 

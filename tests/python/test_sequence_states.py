@@ -1,6 +1,7 @@
 """States that the server keeps for a sequence: returned or not, of any size, and of every backend that has outputs."""
 
 import concurrent.futures
+import sys
 
 import numpy as np
 import onnx
@@ -13,7 +14,12 @@ import repositories
 import servers
 from test_sequence_chaos import STRATEGIES, kept_config, write_kept
 
-HAS_OPENVINO = (servers.PEERS / "engines.installed").exists()
+sys.path.append(str(servers.ROOT / "examples/seeds"))
+from saved_model import Graph, a_type  # noqa: E402
+
+# OpenVINO and TensorFlow come with these.
+ENGINES = ("kept_openvino", "kept_tensorflow")
+HAS_ENGINES = (servers.PEERS / "engines.installed").exists()
 INTS, STRINGS = TensorProto.INT32, TensorProto.STRING
 ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }\n'
 STATE = 'state {{ input_name: "STATE" output_name: "NEXT" data_type: {kind} dims: [ {dims} ] {more} }}'
@@ -46,24 +52,57 @@ def write_texts(path):
     save(path, nodes, info[:2], info[2:])
 
 
+KEPT_IN_PYTHON = '''
+import numpy as np
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.step(request) for request in requests]
+
+    def step(self, request):
+        value, state = (pb.get_input_tensor_by_name(request, name).as_numpy() for name in ("INPUT", "STATE"))
+        return pb.InferenceResponse([pb.Tensor(name, value + state) for name in ("OUTPUT", "NEXT")])
+'''
+
+
+def write_python(path):
+    path.with_name("model.py").write_text(KEPT_IN_PYTHON)
+
+
+def write_graph(path):
+    """TensorFlow's twin of the model that adds."""
+    graph = Graph()
+    for name in ("INPUT", "STATE"):
+        graph.placeholder(name, "int32", [-1, 1])
+    graph.add("OUTPUT", "AddV2", ["INPUT", "STATE"], T=a_type("int32"))
+    graph.add("NEXT", "Identity", ["OUTPUT"], T=a_type("int32"))
+    graph.save_frozen(path.with_name("model.graphdef"))
+
+
 def config(kind, dims, more="", outputs="", strategy="oldest { max_candidate_sequences: 8 }", rows=4):
     tensors = repositories.tensor("input", "INPUT", kind, "1") + repositories.tensor("output", "OUTPUT", kind, "1")
     state = STATE.format(kind=kind, dims=dims, more=more)
     return f"max_batch_size: {rows}\n{tensors}{outputs}sequence_batching {{ max_sequence_idle_microseconds: 60000000 {state} {strategy} }}\n"
 
 
-NEXT = repositories.tensor("output", "NEXT", "TYPE_INT32", "{}")
+def next_of(dims):
+    return repositories.tensor("output", "NEXT", "TYPE_INT32", dims)
+
+
 ZERO = 'initial_state { name: "three zeros" data_type: TYPE_INT32 dims: [ 3 ] zero_data: true }'
 SAME = "use_same_buffer_for_input_output: true"
 GROWABLE = SAME + " use_growable_memory: true"
 MODELS = {
     "growing": (config("TYPE_INT32", "-1"), write_growing),
     "growing_direct": (config("TYPE_INT32", "-1", strategy="direct { }"), write_growing),
-    "growing_returned": (config("TYPE_INT32", "-1", ZERO + GROWABLE, NEXT.format("-1")), write_growing),
+    "growing_returned": (config("TYPE_INT32", "-1", ZERO + GROWABLE, next_of("-1")), write_growing),
     "texts": (config("TYPE_STRING", "1"), write_texts),
-    "kept_returned": (config("TYPE_INT32", "1", SAME, NEXT.format("1")), write_kept),
+    "kept_returned": (config("TYPE_INT32", "1", SAME, next_of("1")), write_kept),
     **{f"kept_isolated_{name}": (kept_config(strategy) + ISOLATED, write_kept) for name, strategy in STRATEGIES.items()},
     **{f"kept_{name}": (kept_config(strategy), write_kept) for name, strategy in STRATEGIES.items()},
+    "kept_python": (kept_config(STRATEGIES["oldest"]), write_python),
+    "kept_tensorflow": ('platform: "tensorflow_graphdef"\n' + kept_config(STRATEGIES["direct"]), write_graph),
     "kept_openvino": ('default_model_filename: "model.onnx"\n' + kept_config(STRATEGIES["oldest"]), write_kept),
 }
 
@@ -72,9 +111,9 @@ MODELS = {
 def server(tmp_path_factory):
     path = tmp_path_factory.mktemp("states")
     for name, (text, write) in MODELS.items():
-        if name == "kept_openvino" and not HAS_OPENVINO:
+        backend = name.removeprefix("kept_") if name in ("kept_python", *ENGINES) else "onnxruntime"
+        if name in ENGINES and not HAS_ENGINES:
             continue
-        backend = "openvino" if name == "kept_openvino" else "onnxruntime"
         write(repositories.write_model(path, name, "galatea", backend, text) / "1/model.onnx")
     with servers.galatea(path) as running:
         yield running
@@ -87,8 +126,8 @@ def ask(stock, model, sequence, value, flags="", outputs=None):
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("kept")])
 def test_a_sum_is_kept_whatever_runs_the_model(server, model):
-    if model == "kept_openvino" and not HAS_OPENVINO:
-        pytest.skip("OpenVINO is not installed")
+    if model in ENGINES and not HAS_ENGINES:
+        pytest.skip("OpenVINO and TensorFlow are not installed")
 
     def run(sequence):
         with clients.client(server, "grpc") as stock:

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_backend::Batch;
-use galatea_config::ModelConfig;
+use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -20,6 +20,8 @@ pub(crate) struct BatchEncoder {
     version: i64,
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
+    /// Names of those that are states of a sequence, whether clients get them or not.
+    states: Arc<[Arc<str>]>,
     /// Keeps its memory from one batch to the next.
     message: Outgoing,
     last_key: u64,
@@ -28,9 +30,13 @@ pub(crate) struct BatchEncoder {
 
 impl BatchEncoder {
     pub fn new(config: &ModelConfig, version: i64) -> Self {
-        let outputs = config.outputs().iter().map(|output| output.name.clone()).collect();
+        let names = |outputs: &[TensorSpec]| outputs.iter().map(|o| o.name.clone()).collect();
+        let mut states: Vec<Arc<str>> = names(config.model_outputs());
+        states.retain(|name| config.is_state(name));
+        let outputs: Vec<Arc<str>> = names(config.outputs());
+        let (outputs, states) = (outputs.into(), states.into());
         let message = Outgoing::default();
-        Self { version, outputs, message, last_key: 0, last_execution: 0 }
+        Self { version, outputs, states, message, last_key: 0, last_execution: 0 }
     }
 
     /// The message of the last batch.
@@ -79,17 +85,18 @@ impl BatchEncoder {
         let request = &pending.request;
         let tensors = inputs::for_model(config, request)?;
         let outputs = inputs::wanted_outputs(&self.outputs, request);
+        let given = inputs::given_outputs(&outputs, &self.states);
         self.last_key += 1;
         let sent = SentRequest {
             key: self.last_key,
             model_version: self.version,
             request,
             inputs: &tensors,
-            outputs: &outputs,
+            outputs: &given,
             trace: pending.context.trace_context.as_deref().copied(),
         };
         put_request(&mut self.message, &sent, blocks)?;
         let cancellation = pending.context.cancellation.clone();
-        Ok((self.last_key, ActiveRequest::new(cancellation, outputs)))
+        Ok((self.last_key, ActiveRequest::new(cancellation, outputs, self.states.clone())))
     }
 }

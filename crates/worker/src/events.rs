@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     connection::{Connection, Services},
     identity::WorkerIdentity,
-    outputs,
+    outputs::{self, Wanted},
     transport::Message,
     wire::{Malformed, Reader, ResponseHead, flag, kind},
 };
@@ -49,13 +49,10 @@ fn respond<S: Services>(
     } else {
         let head = ResponseHead::read(&mut Reader::new(message.packet.payload.meta))?;
         let wanted = requests.get(header.id).map(|request| request.outputs.clone());
-        Some(outputs::read(
-            connection.config.as_deref(),
-            &connection.told,
-            &head,
-            message,
-            wanted.as_deref(),
-        )?)
+        // A response that is sent on its own leaves the states as they are.
+        let wanted = Wanted { outputs: wanted.as_deref(), states: &[] };
+        let config = connection.config.as_deref();
+        Some(outputs::read(config, &connection.told, &head, message, wanted)?)
     };
     requests.respond(header.id, content, header.has(flag::FINAL));
     Ok(())

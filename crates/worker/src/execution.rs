@@ -2,7 +2,7 @@
 
 use crate::{
     connection::{Connection, Services},
-    outputs,
+    outputs::{self, Wanted},
     requests::ResponseContent,
     transport::Message,
     wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
@@ -80,12 +80,8 @@ fn response<'a, S: Services>(
     }
     let request = connection.requests.get(head.key);
     let request = request.ok_or(Malformed("it answers no request"))?;
-    let content = outputs::read(
-        connection.config.as_deref(),
-        &connection.told,
-        &head,
-        message,
-        Some(&request.outputs),
-    )?;
+    let wanted = Wanted { outputs: Some(&request.outputs), states: &request.states };
+    let config = connection.config.as_deref();
+    let content = outputs::read(config, &connection.told, &head, message, wanted)?;
     Ok((head.key, Reply::Response(content)))
 }

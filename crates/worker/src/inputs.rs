@@ -52,3 +52,12 @@ pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> A
     }
     request.outputs.iter().map(|output| output.name.clone()).collect()
 }
+
+/// The names of the outputs that the model is to give: those that are wanted, and the states of its sequence.
+pub(crate) fn given_outputs(wanted: &Arc<[Arc<str>]>, states: &[Arc<str>]) -> Arc<[Arc<str>]> {
+    if states.iter().all(|state| wanted.contains(state)) {
+        return wanted.clone();
+    }
+    let more = states.iter().filter(|state| !wanted.contains(state));
+    wanted.iter().chain(more).cloned().collect()
+}

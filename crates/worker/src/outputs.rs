@@ -50,22 +50,38 @@ impl ToldOutputs {
     }
 }
 
-/// The content of a response, with only the outputs in `wanted` where those are known. Without `config` the
-/// outputs are not checked.
+/// Which outputs of a response are read: all others are dropped.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Those that the client asked for; `None`: all.
+    pub outputs: Option<&'a [Arc<str>]>,
+    /// Those that are states of its sequence.
+    pub states: &'a [Arc<str>],
+}
+
+impl Wanted<'_> {
+    fn has(&self, name: &Arc<str>) -> bool {
+        self.outputs.is_none_or(|names| names.contains(name)) || self.states.contains(name)
+    }
+}
+
+/// The content of a response, with only the outputs that are wanted. Without `config` the outputs are not checked.
 pub(crate) fn read(
     config: Option<&ModelConfig>,
     told: &ToldOutputs,
     head: &ResponseHead<'_>,
     message: &Message<'_>,
-    wanted: Option<&[Arc<str>]>,
+    wanted: Wanted<'_>,
 ) -> Result<ResponseContent, Malformed> {
     // All of them, also unwanted ones: taking a block and dropping it gives it back.
     let outputs = message.tensors(&head.outputs)?;
     if let Some((code, text)) = head.error {
         return Ok(Err(with_traceback(Error::new(code, text), head.traceback)));
     }
-    let is_wanted = |t: &Tensor| wanted.is_none_or(|names| names.contains(&t.name));
-    let outputs = outputs.into_iter().filter(is_wanted).map(|tensor| checked(config, told, tensor));
+    let outputs = outputs
+        .into_iter()
+        .filter(|tensor| wanted.has(&tensor.name))
+        .map(|tensor| checked(config, told, tensor));
     let outputs = outputs.collect::<Result<Vec<Tensor>>>();
     Ok(outputs.and_then(|outputs| Ok((outputs, parameters::read(head.parameters)?))))
 }
@@ -73,7 +89,8 @@ pub(crate) fn read(
 /// The output as the configuration declares it. As in Triton the model decides on its data type and shape.
 fn checked(config: Option<&ModelConfig>, told: &ToldOutputs, mut tensor: Tensor) -> Result<Tensor> {
     let Some(config) = config else { return Ok(tensor) };
-    let spec = config.output(&tensor.name).ok_or_else(|| {
+    let spec = config.model_outputs().iter().find(|spec| spec.name == tensor.name);
+    let spec = spec.ok_or_else(|| {
         Error::internal(format!(
             "unexpected inference output '{}' for model '{}'",
             tensor.name,
@@ -102,7 +119,7 @@ fn is_as_declared(config: &ModelConfig, spec: &TensorSpec, tensor: &Tensor) -> b
 /// Clients get what the model returns, as in Triton: whoever made the model learns it here.
 #[cold]
 fn tell(config: &ModelConfig, told: &ToldOutputs, spec: &TensorSpec, tensor: &Tensor) {
-    let index = config.outputs().iter().position(|output| output.name == spec.name);
+    let index = config.model_outputs().iter().position(|output| output.name == spec.name);
     if !index.is_some_and(|index| told.is_new(index)) {
         return;
     }

@@ -22,6 +22,8 @@ pub(crate) struct ActiveRequest {
     cancellation: Cancellation,
     /// Names of the requested outputs.
     pub outputs: Arc<[Arc<str>]>,
+    /// Names of the outputs that are states of its sequence.
+    pub states: Arc<[Arc<str>]>,
     state: Mutex<State>,
 }
 
@@ -35,8 +37,12 @@ enum State {
 }
 
 impl ActiveRequest {
-    pub fn new(cancellation: Cancellation, outputs: Arc<[Arc<str>]>) -> Self {
-        Self { cancellation, outputs, state: Mutex::new(State::Buffering(Vec::new())) }
+    pub fn new(
+        cancellation: Cancellation,
+        outputs: Arc<[Arc<str>]>,
+        states: Arc<[Arc<str>]>,
+    ) -> Self {
+        Self { cancellation, outputs, states, state: Mutex::new(State::Buffering(Vec::new())) }
     }
 
     /// Sends what came so far through `sender`, and what comes from now on. True: that was all.
@@ -261,7 +267,7 @@ mod tests {
     fn requests(keys: &[u64]) -> ActiveRequests {
         let requests = ActiveRequests::default();
         for &key in keys {
-            let request = ActiveRequest::new(Cancellation::default(), Arc::from([]));
+            let request = ActiveRequest::new(Cancellation::default(), Arc::from([]), Arc::from([]));
             requests.add(key, request);
         }
         requests

@@ -41,6 +41,23 @@ impl<T: OfSequence> Slot<T> {
         }
     }
 
+    fn push(&mut self, request: T) {
+        if self.queue.capacity() == 0 {
+            // Most sequences wait for an answer before they send more.
+            self.queue.reserve_exact(1);
+        }
+        self.queue.push_back(request);
+    }
+
+    /// The oldest request. A sequence of which nothing waits keeps no room for requests.
+    fn pop(&mut self) -> Option<T> {
+        let request = self.queue.pop_front();
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+        request
+    }
+
     /// Nothing of its sequence waits or is being executed.
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && !self.is_busy
@@ -172,7 +189,7 @@ impl<T: OfSequence> InstanceSlots<T> {
     /// turn, so that nobody needs to look at it.
     pub fn push(&mut self, slot: u32, request: T) -> Option<bool> {
         self.queued += 1;
-        self.slot_mut(slot).queue.push_back(request);
+        self.slot_mut(slot).push(request);
         self.refresh(slot)
     }
 
@@ -191,7 +208,7 @@ impl<T: OfSequence> InstanceSlots<T> {
             }
             Next::Oldest(_) if state.is_busy => None,
             Next::Oldest(heads) => {
-                let head = Head { slot, request: state.queue.pop_front()? };
+                let head = Head { slot, request: state.pop()? };
                 let fits = heads.fits_next_batch(&head);
                 // No request is refused: there is no limit to how many wait.
                 match heads.push(head) {
@@ -267,7 +284,7 @@ impl<T: OfSequence> InstanceSlots<T> {
                 let slots = self.slots.iter_mut().zip(0..).zip(joins);
                 slots
                     .map(|((slot, number), joins)| {
-                        let request = if joins { slot.queue.pop_front() } else { None };
+                        let request = if joins { slot.pop() } else { None };
                         request.map(|request| slot.step(number, request))
                     })
                     .collect()
