@@ -31,6 +31,8 @@ enum Delay {
 enum Load {
     /// So many callers ask again after that time, or up to twice as late, when they have their answer.
     Callers(usize, Duration),
+    /// The same, but each eighth time after three more milliseconds.
+    LateCallers(usize, Duration),
     /// Requests come at random, so many a second.
     Rate(f64),
 }
@@ -125,7 +127,7 @@ impl Run {
         self.load = load;
         self.events.retain(|Reverse((_, event))| *event != Event::Asks);
         let starts = match load {
-            Load::Callers(count, _) => count,
+            Load::Callers(count, _) | Load::LateCallers(count, _) => count,
             Load::Rate(_) => 1,
         };
         (0..starts).for_each(|_| self.ask_again());
@@ -144,6 +146,10 @@ impl Run {
         let chance = self.chance();
         let pause = match self.load {
             Load::Callers(_, think) => think.mul_f64(1.0 + chance),
+            Load::LateCallers(_, think) => {
+                let late = if self.chance() < 0.125 { MS * 3 } else { Duration::ZERO };
+                think.mul_f64(1.0 + chance) + late
+            }
             Load::Rate(rate) => Duration::from_secs_f64(-(1.0 - chance).ln() / rate),
         };
         self.events.push(Reverse((self.now + pause, Event::Asks)));
@@ -192,7 +198,7 @@ impl Run {
     fn ends(&mut self, instance: usize) {
         for request in self.busy[instance].take().expect("busy") {
             self.latencies.push(self.now - request.queued_at);
-            if let Load::Callers(count, _) = self.load
+            if let Load::Callers(count, _) | Load::LateCallers(count, _) = self.load
                 && self.in_flight() < count
             {
                 self.ask_again();
@@ -281,6 +287,17 @@ fn callers_that_ask_again_get_as_much_as_with_the_best_fixed_delay() {
                 "{told}"
             );
         }
+    }
+}
+
+/// As on a machine whose processors the model takes: one caller of eight is late.
+#[test]
+fn callers_that_are_late_at_times_are_waited_for() {
+    for instances in [1, 2] {
+        let model = Model { instances, fixed: MS * 3, per_item: MS * 12, ..MODEL };
+        let load = Load::LateCallers(16, US * 100);
+        let (best, auto) = (best_fixed(model, load), outcome(model, Delay::Auto, load));
+        assert!(auto.per_second >= 0.97 * best.per_second, "{auto:?}, best {best:?}");
     }
 }
 
