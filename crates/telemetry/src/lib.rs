@@ -9,6 +9,7 @@ pub mod access_log;
 mod calendar;
 mod custom;
 mod distributions;
+mod duration_count;
 mod line_limit;
 pub mod lines;
 pub mod logger;
@@ -24,10 +25,10 @@ pub use distributions::{
     Bounds, BoundsError, DistributionSettings, DistributionsSnapshot, Histogram, Histograms,
     RecentDurations, Summary,
 };
+pub use duration_count::DurationCount;
 pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
 pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
 pub use statistics::{
-    Activity, BatchStatistics, DurationCount, FailureReason, ModelStatistics, RefusalReason,
-    StatisticsSnapshot,
+    Activity, BatchStatistics, FailureReason, ModelStatistics, RefusalReason, StatisticsSnapshot,
 };

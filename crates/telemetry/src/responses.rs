@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::DurationCount;
+use crate::duration_count::DurationCount;
 
 /// The responses to a request that are counted apart. Those behind are not: a stream may have millions.
 pub const MAX_COUNTED_RESPONSES: usize = 1024;

@@ -67,6 +67,13 @@ impl PreparedRequest {
         }
     }
 
+    /// What stands beside this request in a batch and for no request: one of the same model and batch size, with these
+    /// inputs, for which whoever makes it answers, and nothing else of it.
+    pub fn stand_in(&self, inputs: Vec<Tensor>) -> Self {
+        let request = InferRequest { inputs, ..InferRequest::new(self.request.model_name.clone()) };
+        Self { request, batch_size: self.batch_size }
+    }
+
     /// Takes the inputs out: for code that keeps the rest of a request after its inputs were moved elsewhere.
     pub fn take_inputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.request.inputs)

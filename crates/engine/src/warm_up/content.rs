@@ -6,11 +6,8 @@ use fastrand::Rng;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
 use galatea_types::{Buffer, DataType, Error, Result};
 
-use super::error;
+use super::{MAX_BYTES, error};
 use crate::model_file::{DataFile, ModelFileError, read_bytes, zeroed};
-
-/// What the samples of one model may hold together, and what the batch of one may be joined to.
-pub(super) const MAX_BYTES: usize = 1 << 30;
 
 /// The folder of the model in which data files are.
 const FOLDER: &str = "warmup";

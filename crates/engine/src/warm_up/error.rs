@@ -3,7 +3,7 @@
 use galatea_config::{Diagnostic, FieldPath, Warmup};
 use galatea_types::{Error, Shape};
 
-use super::content::MAX_BYTES;
+use super::MAX_BYTES;
 
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]

@@ -14,6 +14,9 @@ use galatea_types::{Buffer, CorrelationId, InferRequest, Result, Tensor};
 use self::{content::Content, error::field_of};
 use crate::prepare;
 
+/// What the samples of one model may hold together, and what the batch of one may be joined to.
+const MAX_BYTES: usize = 1 << 30;
+
 /// What the instances of a model are warmed up with.
 ///
 /// # Errors

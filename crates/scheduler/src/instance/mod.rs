@@ -1,5 +1,6 @@
 //! The instances of a model: one thread each, which executes batches and restarts its instance when it broke.
 
+mod context;
 mod error;
 mod health;
 mod open_streams;
@@ -7,14 +8,17 @@ mod pipelined;
 mod responses;
 mod restart_backoff;
 mod slot;
+mod start;
 mod steps;
 mod thread;
 mod warm_up;
+mod warm_up_sample;
 
+pub(crate) use context::ModelContext;
 pub(crate) use error::InstanceError;
 pub(crate) use health::InstanceHealth;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
-pub(crate) use thread::{ModelContext, run};
-pub use warm_up::WarmupSample;
+pub(crate) use thread::run;
+pub use warm_up_sample::WarmupSample;

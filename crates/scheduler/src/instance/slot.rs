@@ -9,10 +9,7 @@ use std::{
 use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
 use galatea_types::Result;
 
-use super::{
-    error::InstanceError, open_streams::OpenStreams, responses::Responses, thread::ModelContext,
-    warm_up::warm_up,
-};
+use super::{error::InstanceError, open_streams::OpenStreams, responses::Responses};
 use crate::{load::BusyTime, request_queue::RequestQueue};
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
@@ -29,19 +26,8 @@ pub(crate) struct InstanceSlot {
 }
 
 impl InstanceSlot {
-    /// Starts an instance and warms it up: from then on it counts as one that works.
-    pub fn start(&self, context: &ModelContext) -> Result<Box<dyn ModelInstance>> {
-        let mut instance = self.new_instance(&context.name, &*context.model)?;
-        if let Err(error) = warm_up(self, context, &mut *instance) {
-            discard(instance);
-            return Err(error);
-        }
-        self.queue.instance_started(self.index);
-        Ok(instance)
-    }
-
     /// Makes an instance with an alarm of its own.
-    fn new_instance(
+    pub fn new_instance(
         &self,
         model_name: &Arc<str>,
         model: &dyn Model,

@@ -7,23 +7,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{Batch, Model, ModelInstance, PendingRequest};
-use galatea_config::ModelConfig;
+use galatea_backend::{Batch, ModelInstance, PendingRequest};
 use galatea_types::{Error, Result};
 
 use super::{
+    context::ModelContext,
     error::InstanceError,
     restart_backoff::RestartBackoff,
     slot::{InstanceSlot, discard, panic_message},
-    warm_up::WarmupSample,
+    start::start,
 };
 use crate::{
-    ExecutionRules,
     accounting::{Items, StreamAccounting},
-    load::LoadMeter,
     queued_request::QueuedRequest,
     request_queue::{Done, RequestQueue, Work},
-    sequence::SequenceInputs,
     sync::mpsc,
 };
 
@@ -33,28 +30,6 @@ const MAX_WAIT_FOR_RESTART: Duration = Duration::from_secs(1);
 /// How long an instance catches up until it is looked whether it is needed.
 const CATCH_UP_STEP: Duration = Duration::from_millis(100);
 
-/// What all instance threads of a model share.
-pub(crate) struct ModelContext {
-    pub name: Arc<str>,
-    pub version: i64,
-    pub config: Arc<ModelConfig>,
-    /// Where its threads run.
-    pub execution: ExecutionRules,
-    pub model: Arc<dyn Model>,
-    /// Responses may come after `execute` has returned.
-    pub may_answer_later: bool,
-    /// Each request is executed alone, so that the next one can be handed over ahead.
-    pub is_pipelined: bool,
-    /// Its requests are executed together.
-    pub has_batching: bool,
-    /// What each instance executes before it gets requests.
-    pub warm_up: Vec<WarmupSample>,
-    /// What all of them are at.
-    pub load: LoadMeter,
-    /// What the model is told of sequences, where it has them.
-    pub sequences: Option<SequenceInputs>,
-}
-
 /// Runs on the thread of one instance: starts the instance, sends the outcome to `ready`, and executes
 /// batches until the queue is closed and empty.
 pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sender<Result<()>>) {
@@ -62,7 +37,7 @@ pub(crate) fn run(context: &ModelContext, slot: InstanceSlot, ready: mpsc::Sende
     let _end = EndOfThread(&queue, slot.index);
     let placement = context.execution.placement(&context.config, &slot.spec);
     let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
-    match placed.and_then(|()| slot.start(context)) {
+    match placed.and_then(|()| start(&slot, context)) {
         Ok(instance) => {
             // The starter waits for every thread, so it is there to receive this.
             let _ = ready.send(Ok(()));
@@ -262,7 +237,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match slot.start(context) {
+            match start(&slot, context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();

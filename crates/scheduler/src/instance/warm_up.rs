@@ -7,15 +7,14 @@ use std::{
 };
 
 use galatea_backend::{Batch, ModelInstance, PendingRequest, SequenceStates};
-use galatea_types::{
-    Error, PreparedRequest, RequestContext, Responder, Response, ResponseSink, Result, Tensor,
-};
+use galatea_types::{Error, RequestContext, Responder, Response, ResponseSink, Result};
 
 use super::{
+    context::ModelContext,
     error::InstanceError,
     responses::Responses,
     slot::{InstanceSlot, panic_message},
-    thread::ModelContext,
+    warm_up_sample::WarmupSample,
 };
 use crate::{
     accounting::{Items, StreamAccounting},
@@ -24,21 +23,6 @@ use crate::{
 
 /// Errors of one execution that are told. A stream may have any number of them.
 const MOST_ERRORS: usize = 16;
-
-/// What every instance of a model executes before it is ready, and again when it was restarted.
-#[derive(Clone, Debug)]
-pub struct WarmupSample {
-    /// Its name in error messages.
-    pub name: String,
-    /// What is asked for, with a batch size of 1: the first request of a sequence where the model has them.
-    pub request: PreparedRequest,
-    /// What the model is told of the sequence, where it is not what it is told of the first request of one.
-    pub added: Vec<Tensor>,
-    /// How many such requests are executed together; one by one where the model does not batch.
-    pub batch_size: u32,
-    /// How often that is done.
-    pub count: u32,
-}
 
 /// Executes all samples. Statistics count them, as Triton does.
 ///

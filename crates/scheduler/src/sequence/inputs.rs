@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Instant};
 use galatea_backend::{PendingRequest, SequenceState, SequenceStates};
 use galatea_config::{ControlKind, FalseTrue, ModelConfig, SequenceBatching, SequenceControl};
 use galatea_types::{
-    AlignedBlock, Buffer, CorrelationId, DataType, InferRequest, PreparedRequest, RequestContext,
-    Responder, Shape, Tensor, byte_strings,
+    AlignedBlock, Buffer, CorrelationId, DataType, PreparedRequest, RequestContext, Responder,
+    Shape, Tensor, byte_strings,
 };
 
 /// The inputs that a scheduler adds to the requests of a model.
@@ -23,8 +23,7 @@ pub(crate) struct SequenceInputs {
 
 /// Makes rows of a batch without a request.
 pub(crate) struct Filler {
-    request: InferRequest,
-    batch_size: u32,
+    request: PreparedRequest,
     /// The model gives states for every row: these are forgotten.
     states: SequenceStates,
 }
@@ -32,10 +31,9 @@ pub(crate) struct Filler {
 impl Filler {
     /// One row.
     pub fn pending(&self) -> PendingRequest {
-        let request = PreparedRequest::assume_checked(self.request.clone(), self.batch_size);
         let mut context = RequestContext::new();
         context.timeline.queued = Some(Instant::now());
-        let pending = PendingRequest::new(request, context, Responder::spent());
+        let pending = PendingRequest::new(self.request.clone(), context, Responder::spent());
         PendingRequest { states: self.states.clone(), is_filler: true, ..pending }
     }
 }
@@ -134,11 +132,7 @@ impl SequenceInputs {
         let states = template.states.inputs().map(zeros);
         let controls = self.controls(Position::default(), &CorrelationId::None);
         Filler {
-            request: InferRequest {
-                inputs: inputs.chain(controls).chain(states).collect(),
-                ..InferRequest::new(template.request.model_name.clone())
-            },
-            batch_size: template.request.batch_size(),
+            request: template.request.stand_in(inputs.chain(controls).chain(states).collect()),
             states: template.states.clone(),
         }
     }

@@ -1,0 +1,31 @@
+//! What all instance threads of a model share.
+
+use std::sync::Arc;
+
+use galatea_backend::Model;
+use galatea_config::ModelConfig;
+
+use super::warm_up_sample::WarmupSample;
+use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
+
+/// What all instance threads of a model share.
+pub(crate) struct ModelContext {
+    pub name: Arc<str>,
+    pub version: i64,
+    pub config: Arc<ModelConfig>,
+    /// Where its threads run.
+    pub execution: ExecutionRules,
+    pub model: Arc<dyn Model>,
+    /// Responses may come after `execute` has returned.
+    pub may_answer_later: bool,
+    /// Each request is executed alone, so that the next one can be handed over ahead.
+    pub is_pipelined: bool,
+    /// Its requests are executed together.
+    pub has_batching: bool,
+    /// What each instance executes before it gets requests.
+    pub warm_up: Vec<WarmupSample>,
+    /// What all of them are at.
+    pub load: LoadMeter,
+    /// What the model is told of sequences, where it has them.
+    pub sequences: Option<SequenceInputs>,
+}
