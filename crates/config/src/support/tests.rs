@@ -131,7 +131,7 @@ fn tensors_that_are_listed_twice() {
 #[test]
 fn several_warnings_are_all_given() {
     let config = model_config(&format!(
-        "{ONNX} optimization {{ eager_batching: true }} model_warmup {{ name: 'w' }}"
+        "{ONNX} optimization {{ eager_batching: true gather_kernel_buffer_threshold: 1 }}"
     ));
     let warnings = config.check_support().expect("only warnings");
     assert_eq!(warnings.len(), 2, "{warnings:?}");
