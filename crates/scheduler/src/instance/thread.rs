@@ -237,7 +237,7 @@ impl InstanceThread<'_> {
             if queue.is_closed_within(slot.index, wait) && is_useless() {
                 return None;
             }
-            match start(&slot, context) {
+            match start(slot, context) {
                 Ok(instance) => {
                     self.backoff.started(Instant::now());
                     slot.responses.accounting().restarted();
