@@ -68,7 +68,7 @@ fn with_a_delay_the_batch_waits_for_a_preferred_size() {
 
 #[test]
 fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
-    let config = batching(&[], MS * 0);
+    let config = batching(&[], Duration::ZERO);
     let now = Instant::now();
     let taken = |clients: [u64; 2], look_ahead: usize| {
         let mut queue = PriorityQueue::from_config(&config, 8);

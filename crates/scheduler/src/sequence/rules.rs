@@ -28,7 +28,7 @@ pub(crate) enum Strategy {
         max_delay: Duration,
         /// With requests in this many slots nothing waits; 0: nothing ever does.
         enough_slots: u64,
-        join_rules: JoinRules,
+        join_rules: Box<JoinRules>,
     },
     /// As a dynamic batcher decides.
     Oldest,
@@ -42,7 +42,7 @@ impl SequenceRules {
                 let strategy = Strategy::Direct {
                     max_delay: *max_queue_delay,
                     enough_slots: enough_slots(*minimum_slot_utilization, rows),
-                    join_rules: JoinRules::from_config(config),
+                    join_rules: Box::new(JoinRules::from_config(config)),
                 };
                 (rows, strategy)
             }

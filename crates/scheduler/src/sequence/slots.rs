@@ -140,13 +140,16 @@ enum Next<T> {
     /// Slots with requests.
     Direct(BTreeSet<u32>),
     /// One request of each slot that has any and of which none is being executed.
-    Oldest(Backlog<Head<T>>),
+    Oldest(Box<Backlog<Head<T>>>),
 }
 
 impl<T: OfSequence> InstanceSlots<T> {
     /// `batcher`: decides on batches under the oldest strategy, and is `None` under the direct one.
     pub fn new(batcher: Option<Backlog<Head<T>>>) -> Self {
-        let next = batcher.map_or_else(|| Next::Direct(BTreeSet::new()), Next::Oldest);
+        let next = batcher.map_or_else(
+            || Next::Direct(BTreeSet::new()),
+            |batcher| Next::Oldest(Box::new(batcher)),
+        );
         Self { slots: Vec::new(), is_available: false, idle_check: None, next, queued: 0 }
     }
 
