@@ -24,10 +24,10 @@ mod shutdown;
 mod socket;
 mod upkeep;
 
-use std::{process::ExitCode, time::Instant};
+use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use anyhow::{Context, Result, bail};
-use galatea_engine::{Engine, EngineOptions, StartupError};
+use galatea_engine::{Engine, EngineOptions, RepositoryRoot, StartupError};
 use galatea_telemetry::{
     logger::{self, LogSettings},
     metrics::families,
@@ -73,11 +73,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let backends = Backends::new(&options);
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
-    let backend_directory = Some(backends::backend_directory(&options.runtimes));
-    let mut engine_options =
-        EngineOptions { repositories, backend_directory, ..options.engine.clone() };
-    gpus.add_to(&mut engine_options);
-    let engine = Engine::new(engine_options, backends.registry());
+    let engine = Engine::new(engine_options(&options, repositories, &gpus), backends.registry());
     add_figures(&engine, &options);
     if let Some(access_log) = access_log.clone() {
         engine.add_figures(access_log::figures(access_log));
@@ -117,6 +113,18 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let code = signals.serve_until_stopped(&engine, services, ending);
     invitation::take_leave(code == ExitCode::SUCCESS, guide);
     Ok(code)
+}
+
+/// The options with what was found of this machine.
+fn engine_options(
+    options: &ServeOptions,
+    repositories: Vec<Arc<dyn RepositoryRoot>>,
+    gpus: &Gpus,
+) -> EngineOptions {
+    let backend_directory = Some(backends::backend_directory(&options.runtimes));
+    let mut engine = EngineOptions { repositories, backend_directory, ..options.engine.clone() };
+    gpus.add_to(&mut engine);
+    engine
 }
 
 /// What the metrics page shows beside the models.
