@@ -426,8 +426,8 @@ fn what_the_server_does_not_do_is_refused_before_the_backend_is_asked() {
         add_model(root, "n", &[1], &slow_at_most);
     });
     let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("refused");
-    let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Unsupported: \
-                 sequence_batching of model 'm' is not supported by this version of the server";
+    let start = "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: instance group m_0 of \
+                 model m and platform specifies profile field which is only supported for TensorRT models";
     assert!(error.message().starts_with(start), "{error}");
     f.engine.load_model("n", LoadOverrides::default()).expect("it loads, with a warning");
 }
