@@ -172,9 +172,8 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn treated(row: &support::Treatment) -> String {
-    let what = if row.refuses { "**refused**" } else { "**warning**" };
     let space = if row.condition.is_empty() { "" } else { " " };
-    format!("{what}{space}{}: {}", row.condition, row.sentence)
+    format!("**warning**{space}{}: {}", row.condition, row.sentence)
 }
 
 #[cfg(test)]

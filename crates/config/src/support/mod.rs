@@ -1,31 +1,16 @@
-//! Fields of a configuration that have no effect in this server: refused or warned about, by one table.
+//! Fields of a configuration that have no effect in this server: warned about, by one table.
 //!
-//! A field that every part of the server ignores is a row here, so that no setting is ignored silently. It is
-//! refused where answers would be wrong without it, and warned about where only speed or resources are
-//! concerned. Fields that some backend honours in part are checked by that backend when it loads a model.
+//! A field that every part of the server ignores is a row here, so that no setting is ignored silently: only speed or
+//! resources may depend on it. What answers depend on is refused by the checker. Fields that some backend honours in part are checked by that backend when it loads a model.
 
 mod doubles;
 mod gpus;
 
-use galatea_types::{Error, Result};
-
 use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES};
-
-/// What happens to a model whose configuration has a field without effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    /// The model does not load.
-    Refuse,
-    /// The model loads, and a warning is logged.
-    Warn,
-}
-
-use Action::{Refuse, Warn};
 
 struct Row {
     /// The path of the field, which the message begins with.
     field: &'static str,
-    action: Action,
     /// Where the row holds of a field that is set, for the reference; empty: everywhere.
     condition: &'static str,
     applies: fn(&ModelConfig) -> bool,
@@ -36,11 +21,10 @@ struct Row {
 /// A row that holds of every model.
 const fn row(
     field: &'static str,
-    action: Action,
     applies: fn(&ModelConfig) -> bool,
     sentence: &'static str,
 ) -> Row {
-    Row { field, action, condition: "", applies, sentence }
+    Row { field, condition: "", applies, sentence }
 }
 
 impl Row {
@@ -50,38 +34,33 @@ impl Row {
     }
 }
 
-/// In the order in which they are reported; the first that refuses ends the load.
+/// In the order in which they are reported.
 const ROWS: &[Row] = &[
     row(
         "batch_input",
-        Warn,
         |c| !joins_tensors(c) && !c.batch_inputs().is_empty(),
         "has no effect: its backend gets each request by itself",
     )
     .only("for Python models and the built-in backends"),
     row(
         "batch_output",
-        Warn,
         |c| !joins_tensors(c) && !c.batch_outputs().is_empty(),
         "has no effect: its backend answers each request by itself",
     )
     .only("for Python models and the built-in backends"),
     row(
         "parameters.pad_batches",
-        Warn,
         |c| !joins_tensors(c) && c.padding().is_some(),
         "has no effect: its backend gets each request by itself, in the shape that it has",
     )
     .only("for Python models and the built-in backends"),
     row(
         "cc_model_filenames",
-        Warn,
         |c| !c.raw().cc_model_filenames.is_empty(),
         "has no effect: 'default_model_filename' is loaded on every device",
     ),
     row(
         "optimization.graph.level",
-        Warn,
         |c| {
             c.optimization().graph_level.is_some_and(|l| l != 0)
                 && !matches!(c.backend(), "onnxruntime" | "tensorflow")
@@ -91,32 +70,27 @@ const ROWS: &[Row] = &[
     .only("other than 0 on a backend other than `onnxruntime` and `tensorflow`"),
     row(
         "optimization.execution_accelerators",
-        Warn,
         |c| !matches!(c.backend(), "onnxruntime" | "tensorflow") && has_accelerators(c),
         "has no effect on this backend",
     )
     .only("on a backend other than `onnxruntime` and `tensorflow`"),
     row(
         "optimization.cuda",
-        Warn,
         |c| !misses_gpus(c) && c.optimization().cuda != crate::CudaOptimization::default(),
         "has no effect: no backend of this server has these settings",
     ),
     row(
         "optimization.gather_kernel_buffer_threshold",
-        Warn,
         |c| c.optimization().gather_kernel_buffer_threshold != 0,
         "has no effect: inputs are collected on the CPU",
     ),
     row(
         "optimization.eager_batching",
-        Warn,
         |c| c.optimization().batches_eagerly,
         "has no effect: a batch is made when an instance is free, with all that has arrived by then",
     ),
     row(
         "instance_group.secondary_devices",
-        Warn,
         |c| {
             !misses_gpus(c) && c.raw().instance_group.iter().any(|g| !g.secondary_devices.is_empty())
         },
@@ -124,26 +98,22 @@ const ROWS: &[Row] = &[
     ),
     row(
         "instance_group.passive",
-        Warn,
         |c| c.instance_groups().iter().any(|g| g.is_passive),
         "has no effect: its instances get requests as all others do",
     ),
     row(
         "ensemble_scheduling.step.model_namespace",
-        Warn,
         has_namespaces,
         "has no effect: a step means the model of the ensemble's own repository, else the only one of that name",
     ),
     row(
         "model_operations",
-        Warn,
         |c| c.backend() != "onnxruntime" && !c.operator_libraries().is_empty(),
         "has no effect on this backend",
     )
     .only("on a backend other than `onnxruntime`"),
     row(
         "dynamic_batching",
-        Warn,
         batches_nothing,
         "forms no batches: 'max_batch_size' is 0. Set it to the most requests that one batch may hold if the model has a \
          batch dimension; else remove dynamic_batching",
@@ -153,8 +123,6 @@ const ROWS: &[Row] = &[
 
 /// What becomes of a field that is set, by one row of the table.
 pub(crate) struct Treatment {
-    /// The model does not load; else it loads with a warning.
-    pub refuses: bool,
     /// Where that is so; empty: everywhere.
     pub condition: &'static str,
     /// The words of the message behind the name of the model.
@@ -164,33 +132,17 @@ pub(crate) struct Treatment {
 /// What the table says of the field at `path`, as `instance_group.passive`; nothing of its section.
 pub(crate) fn treatments(path: &str) -> impl Iterator<Item = Treatment> {
     let rows = ROWS.iter().filter(move |row| row.field == path);
-    rows.map(|row| Treatment {
-        refuses: row.action == Refuse,
-        condition: row.condition,
-        sentence: row.sentence,
-    })
+    rows.map(|row| Treatment { condition: row.condition, sentence: row.sentence })
 }
 
 impl ModelConfig {
-    /// What of this configuration this server does not do, as warnings for the log.
-    ///
-    /// # Errors
-    /// `Unsupported` for what would make answers wrong, with what to do about it.
-    pub fn check_support(&self) -> Result<Vec<Diagnostic>> {
-        let mut warnings = Vec::new();
-        for Row { field, action, sentence, .. } in ROWS.iter().filter(|row| (row.applies)(self)) {
-            let text = format!("{field} of model '{}' {sentence}", self.name());
-            match action {
-                Refuse => {
-                    let found = Diagnostic::error(text.as_str()).about(*field);
-                    return Err(Error::unsupported(text).with_source(found));
-                }
-                Warn => warnings.push(Diagnostic::warning(text).about(*field)),
-            }
-        }
-        warnings.extend(gpus::find(self));
-        warnings.extend(doubles::find(self));
-        Ok(warnings)
+    /// What of this configuration this server does not do, for the log.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let rows = ROWS.iter().filter(|row| (row.applies)(self)).map(|row| {
+            let text = format!("{} of model '{}' {}", row.field, self.name(), row.sentence);
+            Diagnostic::warning(text).about(row.field)
+        });
+        rows.chain(gpus::find(self)).chain(doubles::find(self)).collect()
     }
 }
 

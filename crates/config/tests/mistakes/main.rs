@@ -29,7 +29,6 @@ fn checked(source: &ConfigSource) -> Result<ModelConfig> {
         ..CheckContext::default()
     };
     let config = ModelConfig::check(normalize(source.parse()?, &names)?, &context)?;
-    config.check_support()?;
     Ok(config)
 }
 

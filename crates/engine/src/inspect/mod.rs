@@ -208,12 +208,7 @@ impl<'a> Looker<'a> {
     ) -> bool {
         let model = &*plan.id.name;
         let file = config_file(&plan.folder);
-        match config.check_support() {
-            Ok(warnings) => add_mistakes(&plan.folder, &plan.source, warnings, findings),
-            Err(error) => {
-                findings.push(Finding::of_error(model, &file, &plan.source.locate(error)));
-            }
-        }
+        add_mistakes(&plan.folder, &plan.source, config.warnings(), findings);
         let mut is_fine = true;
         for &version in &plan.versions {
             let error = match self.check_version(plan, config, version) {

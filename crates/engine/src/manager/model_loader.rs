@@ -369,7 +369,7 @@ impl ModelLoader {
             Some(ready) => guarded(|| plan.regroup(ready, &self.completion(&plan.paths))),
             None => self.retry(id, complete),
         };
-        let config = config.and_then(|config| check_support(&config, plan).map(|()| config));
+        let config = config.inspect(|config| warn(config, plan));
         kept.retain(|_, ready| match &config {
             Ok(config) => self.versions.can_change_instances(ready, config),
             Err(_) => plan.changes_instances_only(ready),
@@ -424,15 +424,13 @@ fn shown(head: &str, error: &Error) -> Option<String> {
     Some(format!("{head}\n{}", found?))
 }
 
-/// Refuses what the configuration asks for and this server does not do; logs it where answers are right
-/// without it.
-fn check_support(config: &ModelConfig, plan: &LoadPlan) -> Result<()> {
-    for warning in config.check_support()? {
+/// Logs what of the configuration this server does not do.
+fn warn(config: &ModelConfig, plan: &LoadPlan) {
+    for warning in config.warnings() {
         let warning = plan.source.locate_diagnostic(warning);
         let shown = warning.render(galatea_config::coloured);
         log::warn!(model = *plan.id.name, shown; "{warning}{}", warning.appendix());
     }
-    Ok(())
 }
 
 /// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.

@@ -302,7 +302,6 @@ impl Drop for QueueScheduler {
 
 fn check(spec: &SchedulerSpec) -> Result<()> {
     let config = &spec.config;
-    config.check_support()?;
     let name = config.name();
     match config.scheduling() {
         Scheduling::Ensemble(_) => {
