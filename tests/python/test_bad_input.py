@@ -64,7 +64,11 @@ CONFIGS = {
 }
 # Sound, and asking for what this server does not do. name: (backend, the rest, the error)
 UNSUPPORTED = {
-    "sequences": ("identity", IO + "sequence_batching { }", "sequence_batching of model 'sequences' is not supported by this version of the server"),
+    "states_of_streams": (
+        "identity",
+        IO + "sequence_batching { state { input_name: 'S' output_name: 'T' data_type: TYPE_FP32 dims: 1 } } model_transaction_policy { decoupled: true }",
+        "sequence_batching.state of model 'states_of_streams' is not supported where responses come after the execution",
+    ),
 }
 UNKNOWN_BACKENDS = {
     "no_such_backend": 'name: "no_such_backend"\nbackend: "abacus"\n' + IO,

@@ -77,12 +77,14 @@ def test_the_reference_and_the_page_name_the_same_families(repository, serve, tm
     repository.add("simple", "add_sub", add_sub_config())
     repository.add("repeat", "repeat", REPEAT_CONFIG)
     repository.add("cached", "add_sub", add_sub_config(more="response_cache { enable: true }\n"))
+    learned = 'dynamic_batching { }\nparameters { key: "batch_delay" value: { string_value: "auto" } }\n'
+    repository.add("learned", "add_sub", add_sub_config(more=learned))
     failing = repository.add("unbuildable", "python", identity_config(), files={"1/model.py": "", "requirements.txt": "no-such-package-as-this==1\n"})
     assert failing.exists()
     access_log, home = tmp_path_factory.mktemp("log") / "access.log", tmp_path_factory.mktemp("home")
     server = serve(
         repository.path, *ALL_ON, f"--access-log={access_log}", "--exit-on-error=false", "--model-control-mode=explicit",
-        "--load-model=simple", "--load-model=repeat", "--load-model=cached", "--cache-config=local,size=65536", env={**processes.offline(), "GALATEA_HOME": str(home)},
+        "--load-model=simple", "--load-model=repeat", "--load-model=cached", "--load-model=learned", "--cache-config=local,size=65536", env={**processes.offline(), "GALATEA_HOME": str(home)},
     )
     documented = reference()
     environments = {name for name, (_, _, shown) in documented.items() if "environment" in shown}
