@@ -3,7 +3,7 @@
 use galatea_config::{Diagnostic, FieldPath, ModelConfig, Scheduling, SequenceControl, TensorSpec};
 use galatea_types::{Buffer, Code, DataType, Error, InferRequest, Result, Tensor};
 
-use crate::{content::check_content, stream::words};
+use crate::{content::input, stream::words};
 
 /// The error of a configuration that a backend is not made for.
 pub(crate) fn unfit(text: &str, field: impl Into<FieldPath>, advice: &str) -> Error {
@@ -65,16 +65,6 @@ fn check_kind(field: &'static str, name: &str, spec: &TensorSpec) -> Result<()> 
         return Err(vector(field, &format!("model {field} must be named '{name}'")));
     }
     Ok(())
-}
-
-/// The input of a request, which has what its shape says.
-pub(crate) fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
-    let input = request.input(name).ok_or_else(|| {
-        let model = &request.model_name;
-        Error::invalid_arg(format!("model '{model}' got no input '{name}'"))
-    })?;
-    check_content(input)?;
-    Ok(input)
 }
 
 /// Whether a control says yes, in whichever type it is.

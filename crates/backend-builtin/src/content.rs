@@ -1,6 +1,6 @@
-//! Whether a tensor holds what its shape says.
+//! The inputs of requests, and whether each holds what its shape says.
 
-use galatea_types::{Error, Result, Tensor, byte_strings};
+use galatea_types::{Error, InferRequest, Result, Tensor, byte_strings};
 
 /// Checks that a tensor holds as many elements as its shape says.
 pub(crate) fn check_content(tensor: &Tensor) -> Result<()> {
@@ -14,4 +14,14 @@ pub(crate) fn check_content(tensor: &Tensor) -> Result<()> {
     let (name, size) = (&tensor.name, tensor.data.len());
     let (data_type, shape) = (tensor.data_type, &tensor.shape);
     Err(Error::invalid_arg(format!("input '{name}' of {size} bytes is not {data_type} {shape}")))
+}
+
+/// The input of a request, which has what its shape says.
+pub(crate) fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
+    let input = request.input(name).ok_or_else(|| {
+        let model = &request.model_name;
+        Error::invalid_arg(format!("model '{model}' got no input '{name}'"))
+    })?;
+    check_content(input)?;
+    Ok(input)
 }

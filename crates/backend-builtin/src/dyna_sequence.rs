@@ -11,7 +11,8 @@ use galatea_config::{ControlKind, FieldPath, SequenceControl};
 use galatea_types::{DataType, Error, InferRequest, Result, Tensor, byte_strings};
 
 use crate::{
-    accumulate::{answer, check_controls, check_single, check_vectors, flag, input, sum, unfit},
+    accumulate::{answer, check_controls, check_single, check_vectors, flag, sum, unfit},
+    content::input,
     parameter::whole_number,
 };
 

@@ -7,7 +7,8 @@ use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
 
 use crate::{
-    accumulate::{check_controls, flag, input, number},
+    accumulate::{check_controls, flag, number},
+    content::input,
     stream::words,
 };
 

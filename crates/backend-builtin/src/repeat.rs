@@ -9,7 +9,7 @@ use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
 
 use crate::{
-    content::check_content,
+    content::input,
     expected_config::check_tensors,
     stream::{OpenStreams, Stop, cancelled, words},
 };
@@ -164,15 +164,6 @@ fn end_early(sender: ResponseSender) {
     if sender.is_cancelled() {
         sender.finish(Some(Err(cancelled())));
     }
-}
-
-fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
-    let input = request.input(name).ok_or_else(|| {
-        let model = &request.model_name;
-        Error::invalid_arg(format!("model '{model}' got no input '{name}'"))
-    })?;
-    check_content(input)?;
-    Ok(input)
 }
 
 fn millis(word: [u8; 4]) -> Duration {

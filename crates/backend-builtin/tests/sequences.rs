@@ -2,16 +2,16 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
 
+mod registered;
+
 use galatea_backend::{
-    Batch, Model, ModelInstance, Outcome, PendingRequest, SequenceState, SequenceStates,
-    testing::{
-        Fixture, instance_spec, load_context, model_config, pending, request, run_batch, stream,
-    },
+    Batch, ModelInstance, Outcome, PendingRequest, SequenceState, SequenceStates,
+    testing::{Fixture, model_config, pending, request, run_batch, stream},
 };
-use galatea_backend_builtin::all;
 use galatea_types::{
     DataType, InferResponse, PreparedRequest, RequestContext, Response, Result, Shape, Tensor,
 };
+use registered::{instance, load};
 
 const VECTORS: &str = "input { name: 'INPUT' data_type: TYPE_INT32 dims: [ -1 ] }
                        output { name: 'OUTPUT' data_type: TYPE_INT32 dims: [ -1 ] }";
@@ -36,16 +36,6 @@ fn config(backend: &str, names: &[&str], more: &str) -> Fixture {
     let text =
         format!("backend: '{backend}' max_batch_size: 4 sequence_batching {{ {controls} }} {more}");
     Fixture::new(model_config(&text), "unused")
-}
-
-fn load(fixture: &Fixture) -> Result<Box<dyn Model>> {
-    let backend = fixture.config.backend();
-    let (_, make) = all().into_iter().find(|(n, _)| *n == backend).expect("it is registered");
-    make().load(load_context(fixture))
-}
-
-fn instance(fixture: &Fixture) -> Box<dyn ModelInstance> {
-    load(fixture).expect("it loads").new_instance(&instance_spec("m", 0)).expect("an instance")
 }
 
 fn refusal(fixture: &Fixture) -> String {

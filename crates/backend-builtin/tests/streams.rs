@@ -2,25 +2,24 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
 
+mod registered;
+
 use std::sync::{
     Arc, Mutex,
     mpsc::{self, Receiver, Sender},
 };
 
 use galatea_backend::{
-    Batch, Model, ModelInstance, PendingRequest, RequestEnd, RequestObserver,
-    testing::{
-        Fixture, changed, instance_spec, load_context, model_config, prepared, request, run_stream,
-        stream,
-    },
+    Batch, ModelInstance, PendingRequest, RequestEnd, RequestObserver,
+    testing::{Fixture, changed, model_config, prepared, request, run_stream, stream},
 };
-use galatea_backend_builtin::all;
 use galatea_config::RawModelConfig;
 use galatea_telemetry::{ResponseOutcome, ResponseRecord};
 use galatea_types::{
     Cancellation, Code, DataType, InferResponse, PreparedRequest, RequestContext, RequestedOutput,
     Response, Result, Tensor,
 };
+use registered::{instance, load};
 
 fn bytes(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
@@ -52,16 +51,6 @@ fn square_fixture(parameters: &[(&str, &str)]) -> Fixture {
         text += &format!("parameters {{ key: '{key}' value {{ string_value: '{value}' }} }}\n");
     }
     Fixture::new(model_config(&text), "unused")
-}
-
-fn load(fixture: &Fixture) -> Result<Box<dyn Model>> {
-    let backend = fixture.config.backend();
-    let (_, make) = all().into_iter().find(|(n, _)| *n == backend).expect("it is registered");
-    make().load(load_context(fixture))
-}
-
-fn instance(fixture: &Fixture) -> Box<dyn ModelInstance> {
-    load(fixture).expect("it loads").new_instance(&instance_spec("m", 0)).expect("an instance")
 }
 
 fn repeat_request(values: &[i32], delays: &[i32]) -> PreparedRequest {
