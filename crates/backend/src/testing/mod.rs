@@ -16,6 +16,7 @@ mod clauses;
 mod compare;
 mod model_folder;
 mod outcome;
+mod ragged;
 mod run;
 mod sample;
 mod streams;
@@ -27,6 +28,7 @@ pub use build::{
 };
 pub use galatea_config::testing::{Host, changed, model_config, tensor_spec, tensors};
 pub use model_folder::{Fixtures, Loader, ModelFolder, ask, floats, folder_context, infer, ints};
+pub use ragged::{RAGGED, RAGGED_WITH_BATCH_INPUT, check_batch_input, check_ragged};
 pub use run::run;
 pub use sample::{Sample, encode, sample};
 pub use subject::{Clause, Fixture, Subject};
