@@ -2,8 +2,10 @@
 
 use std::io::{self, Read};
 
-use galatea_types::{CorrelationId, InferRequest, ParameterValue, Tensor};
+use galatea_types::{CorrelationId, InferRequest, Tensor};
 use ring::digest::{Context, SHA256};
+
+use crate::wire::put_parameter;
 
 /// Changes when keys of the same request become others.
 const FORM: &[u8] = b"galatea response 1";
@@ -127,25 +129,10 @@ fn description(request: &InferRequest, inputs: &[(&Tensor, &[u8])]) -> Vec<u8> {
     number(&mut text, request.parameters.len() as u64);
     for (name, value) in &request.parameters {
         string(&mut text, name);
-        parameter(&mut text, value);
+        put_parameter(&mut text, value);
     }
     sequence(&mut text, request);
     text
-}
-
-fn parameter(text: &mut Vec<u8>, value: &ParameterValue) {
-    let (kind, bits) = match value {
-        ParameterValue::Bool(value) => (0, u64::from(*value)),
-        ParameterValue::Int(value) => (1, value.cast_unsigned()),
-        ParameterValue::Uint(value) => (2, *value),
-        ParameterValue::Double(value) => (3, value.to_bits()),
-        ParameterValue::String(value) => {
-            text.push(4);
-            return string(text, value);
-        }
-    };
-    text.push(kind);
-    number(text, bits);
 }
 
 fn sequence(text: &mut Vec<u8>, request: &InferRequest) {
@@ -176,7 +163,7 @@ fn string(text: &mut Vec<u8>, string: &str) {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use galatea_types::{DataType, RequestedOutput};
+    use galatea_types::{DataType, ParameterValue, RequestedOutput};
 
     use super::*;
 

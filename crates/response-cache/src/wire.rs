@@ -71,7 +71,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn put_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
+/// Appends a value, of which no two have the same bytes.
+pub(crate) fn put_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
     let (kind, bits) = match value {
         ParameterValue::Bool(value) => (0, u64::from(*value)),
         ParameterValue::Int(value) => (1, value.cast_unsigned()),
