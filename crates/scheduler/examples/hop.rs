@@ -19,7 +19,9 @@ use galatea_backend::{
 };
 use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{InferRequest, PreparedRequest, RequestContext, Responder, Result};
+use galatea_types::{
+    DataType, InferRequest, PreparedRequest, RequestContext, Responder, Result, Tensor,
+};
 
 const REQUESTS: usize = 200_000;
 
@@ -98,7 +100,9 @@ fn submit(scheduler: &QueueScheduler, request: PreparedRequest, responder: Respo
 }
 
 fn new_request(model: &Arc<str>) -> PreparedRequest {
-    prepared(InferRequest::new(model.clone()), 1)
+    // One without inputs has no batch size, and would fail.
+    let inputs = vec![Tensor::new("x", DataType::Uint8, [1, 1], vec![0])];
+    prepared(InferRequest { inputs, ..InferRequest::new(model.clone()) }, 1)
 }
 
 /// Without a scheduler each client answers itself: the cost of everything around it.

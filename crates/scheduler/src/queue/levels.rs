@@ -21,6 +21,8 @@ pub(super) struct Level<T> {
 
 /// The levels of a queue, in the order in which they are served.
 pub(super) struct Levels<T> {
+    /// [`FIRST`], which is not looked for: most models have no other.
+    first: Level<T>,
     existing: BTreeMap<u64, Level<T>>,
     rules: Box<LevelRules>,
 }
@@ -69,7 +71,7 @@ impl<T: Queued> Levels<T> {
     }
 
     fn of_rules(rules: LevelRules) -> Self {
-        Self { existing: BTreeMap::new(), rules: Box::new(rules) }
+        Self { first: rules.new_level(FIRST), existing: BTreeMap::new(), rules: Box::new(rules) }
     }
 
     pub fn has_several(&self) -> bool {
@@ -91,19 +93,31 @@ impl<T: Queued> Levels<T> {
 
     /// The level before all others.
     pub fn first(&mut self) -> &mut Level<T> {
-        self.get_or_make(FIRST)
+        &mut self.first
     }
 
     fn get_or_make(&mut self, number: u64) -> &mut Level<T> {
-        self.existing.entry(number).or_insert_with(|| self.rules.new_level(number))
+        match number {
+            FIRST => &mut self.first,
+            _ => self.existing.entry(number).or_insert_with(|| self.rules.new_level(number)),
+        }
     }
 
     pub fn get(&self, number: u64) -> Option<&Level<T>> {
-        self.existing.get(&number)
+        match number {
+            FIRST => Some(&self.first),
+            _ => self.existing.get(&number),
+        }
     }
 
     /// The first level that exists, from this number on, with its number.
     pub fn next(&mut self, number: u64) -> Option<(u64, &mut Level<T>)> {
+        if number == FIRST {
+            return Some((FIRST, &mut self.first));
+        }
+        if self.existing.is_empty() {
+            return None;
+        }
         let found = match self.existing.contains_key(&number) {
             true => number,
             false => *self.existing.range(number..).next()?.0,
@@ -112,11 +126,12 @@ impl<T: Queued> Levels<T> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Level<T>> {
-        self.existing.values()
+        [&self.first].into_iter().chain(self.existing.values())
     }
 
     /// Does something with each level in turn.
     pub fn for_each(&mut self, mut work: impl FnMut(&mut Level<T>)) {
+        work(&mut self.first);
         self.existing.values_mut().for_each(&mut work);
         if self.existing.len() > KEPT {
             self.existing.retain(|_, level| !level.is_empty());
@@ -133,7 +148,7 @@ impl<T: Queued> Levels<T> {
 
     #[cfg(test)]
     pub fn existing_count(&self) -> usize {
-        self.existing.len()
+        self.existing.len() + usize::from(!self.first.is_empty())
     }
 }
 
