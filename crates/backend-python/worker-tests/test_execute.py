@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 import server
-from server import ERROR, Tensor, Worker, of
+from server import EMPTY, ERROR, Tensor, Worker, of
 
 HEAD = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n\nclass TritonPythonModel:\n"
 IDENTITY = HEAD + """
@@ -311,7 +311,7 @@ return [None]""")
                 if decoupled:
                     # Behind all that was sent for it, the request is given back.
                     given_back = worker.receive(worker.events)
-                    self.assertEqual(given_back.flags, wire.EMPTY)
+                    self.assertEqual(given_back.flags, EMPTY)
                 worker.events.setblocking(False)
                 self.assertRaises(BlockingIOError, worker.receive, worker.events)
 
