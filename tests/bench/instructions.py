@@ -1,10 +1,11 @@
 """Instructions of the server per request, counted by callgrind: the same figure on a busy machine as on a quiet one.
 
-    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...] [--tls]
+    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...] [--tls] [--cached]
 
 Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
 --keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve;
-with --tls once more over TLS (callgrind knows no VAES, so that encryption counts for more than it costs). One connection, one request at a time, so that nothing
+with --tls once more over TLS (callgrind knows no VAES, so that encryption counts for more than it costs); --cached adds
+answers of `simple` from the response cache. One connection, one request at a time, so that nothing
 depends on who wakes when. Needs valgrind. Python models are not measured: their processes do not start under it.
 """
 
@@ -27,7 +28,7 @@ import builds  # noqa: E402
 import certificates  # noqa: E402
 import numpy as np  # noqa: E402
 import servers  # noqa: E402
-from repositories import copy_example, identity_config, tensor, write_model  # noqa: E402
+from repositories import EXAMPLES, copy_example, identity_config, tensor, write_model  # noqa: E402
 
 WARM_UP = 300
 HEAD = "POST /v2/models/{model}/infer HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nContent-Length: {length}\r\n{more}\r\n"
@@ -40,6 +41,12 @@ def write_repository(folder):
     write_model(folder, "same", "galatea", "failing", identity_config())
     (Path(folder) / "chain/1").mkdir(parents=True)
     (Path(folder) / "chain/config.pbtxt").write_text(f'name: "chain"\n{builds.CHAIN}')
+
+
+def write_cached(folder):
+    """`simple` with answers from the cache."""
+    config = (EXAMPLES / "simple/config.pbtxt").read_text().replace('"simple"', '"cached"')
+    copy_example(folder, "simple", config=config + "response_cache { enable: true }\n", name="cached")
 
 
 def binary_body(outputs):
@@ -81,6 +88,7 @@ def http_call(server, authority, model, body, more):
 
 
 def grpc_call(server, authority, model):
+    """The same request again and again: a model with a response cache executes it once."""
     import tritonclient.grpc
 
     address = "localhost:" + server.grpc.rsplit(":", 1)[1]
@@ -99,6 +107,13 @@ CASES = {
     "HTTP, 16 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(16)),
     "HTTP, 1000 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(1000)),
     "gRPC, add_sub": lambda server, authority: grpc_call(server, authority, "add_sub"),
+}
+
+CACHE_FLAG = "--cache-config=local,size=1048576"
+CACHED_CASES = {
+    "HTTP, simple found in the cache": lambda server, authority: http_call(server, authority, "cached", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    "gRPC, simple": lambda server, authority: grpc_call(server, authority, "simple"),
+    "gRPC, simple found in the cache": lambda server, authority: grpc_call(server, authority, "cached"),
 }
 
 
@@ -124,15 +139,17 @@ def count(server, folder, name, call, requests):
     return int(total[1]) / requests
 
 
-def measure(program, folder, requests, flags=(), over_tls=False):
+def measure(program, folder, requests, cases, flags=(), over_tls=False):
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["GALATEA"] = str(program)
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
     with tempfile.TemporaryDirectory() as repository:
         write_repository(repository)
+        if CACHE_FLAG in flags:
+            write_cached(repository)
         authority, flags = encrypted(folder, flags) if over_tls else (None, flags)
         with servers.galatea(repository, *flags, through=valgrind) as server:
-            return {name: count(server, folder, name, make(server, authority), requests) for name, make in CASES.items()}
+            return {name: count(server, folder, name, make(server, authority), requests) for name, make in cases.items()}
 
 
 def encrypted(folder, flags):
@@ -150,17 +167,22 @@ def main():
     parser.add_argument("--keep", type=Path, help="folder for the profiles")
     parser.add_argument("--flag", action="append", default=[], help="an option of serve for a second run of each")
     parser.add_argument("--tls", action="store_true", help="a run over TLS of each, too")
+    parser.add_argument("--cached", action="store_true", help="answers from the response cache, too")
     args = parser.parse_args()
+    cases = CASES | (CACHED_CASES if args.cached else {})
+    cache = [CACHE_FLAG] if args.cached else []
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed")
     with tempfile.TemporaryDirectory() as scratch:
         keep = args.keep.resolve() if args.keep else Path(scratch)
-        ways = {"": ([], False)} | ({", with flags": (args.flag, False)} if args.flag else {}) | ({", TLS": ([], True)} if args.tls else {})
+        ways = {"": (cache, False)}
+        ways |= {", with flags": (args.flag + cache, False)} if args.flag else {}
+        ways |= {", TLS": (cache, True)} if args.tls else {}
         runs = [(p.resolve(), how, way) for p in args.programs for how, way in ways.items()]
-        found = [measure(p, keep / f"{n}-{p.name}", args.requests, *way) for n, (p, _, way) in enumerate(runs)]
+        found = [measure(p, keep / f"{n}-{p.name}", args.requests, cases, *way) for n, (p, _, way) in enumerate(runs)]
     titles = "".join(f" {p.name}{how} |" for p, how, _ in runs)
     print(f"| instructions per request |{titles}\n|---|" + "---|" * len(found))
-    for name in CASES:
+    for name in cases:
         first = found[0][name]
         print(f"| {name} |" + "".join(f" {run[name]:,.0f} ({run[name] / first:.3f}) |" for run in found))
 
