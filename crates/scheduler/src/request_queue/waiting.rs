@@ -13,8 +13,8 @@ use crate::{
 
 /// All that waits.
 pub(super) enum Waiting<T: OfSequence> {
-    Requests(Backlog<T>),
-    Sequences(Sequences<T>),
+    Requests(Box<Backlog<T>>),
+    Sequences(Box<Sequences<T>>),
 }
 
 /// What a thread takes to execute it.
@@ -34,11 +34,11 @@ pub(crate) enum NotExecuted {
 impl<T: OfSequence> Waiting<T> {
     pub fn from_config(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
         let Scheduling::Sequence(batching) = config.scheduling() else {
-            return Self::Requests(Backlog::from_config(config, hold.queued));
+            return Self::Requests(Box::new(Backlog::from_config(config, hold.queued)));
         };
         let rules = SequenceRules::new(config, batching, hold);
         let batcher = || Backlog::of_sequences(config, batching, hold.queued);
-        Self::Sequences(Sequences::new(rules, instances, batcher))
+        Self::Sequences(Box::new(Sequences::new(rules, instances, batcher)))
     }
 
     pub fn len(&self) -> usize {
