@@ -39,9 +39,10 @@ RUNS = {
         "any_batches": True, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
         "requests": [step(1, 1, "s"), step(1, 2), step(2, 3, "s"), step(2, 4), step(1, 5, "e"), step(2, 6, "e")],
     },
+    # The last request releases those that are held, so that all others are there by then.
     "oldest_together": {
         "held": 3, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
-        "requests": [step(1, 1, "s"), step(1, 2), step(2, 3, "s"), step(3, 4, "s"), step(3, 5, "e"), step(2, 6, "e"), step(1, 7, "e")],
+        "requests": [step(1, 1, "s"), step(1, 2), step(1, 7, "e"), step(2, 3, "s"), step(2, 6, "e"), step(3, 4, "se")],
     },
     "a_backlog": {
         "settings": {"max_batch_size": 1},
@@ -104,8 +105,10 @@ def run_counter(target, folder, settings):
     sequence_plays.write_counter(folder, target, **settings)
     with servers.TARGETS[target](folder) as server:
         lines = [f"{reply[1]} {text(reply)}" for reply in play(server, [count(3), count(1), count(2)])[0]]
-        # An inference for each execution. The real server counts a success for each as well, and a failure at the end.
-        return sorted(lines, key=lambda line: line[0]), statistics(server, 3, "counter")[0]
+        # An inference for each execution, counted by the real server after it has answered. It counts a success for each as
+        # well, and a failure at the end.
+        until(lambda: clients.statistics(server, "counter")["inference_count"] >= 3 + 1 + 2)
+        return sorted(lines, key=lambda line: line[0]), clients.statistics(server, "counter")["inference_count"]
 
 
 @pytest.mark.parametrize("case", ITERATIVE)
