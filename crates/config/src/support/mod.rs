@@ -1,7 +1,8 @@
 //! Fields of a configuration that have no effect in this server: warned about, by one table.
 //!
 //! A field that every part of the server ignores is a row here, so that no setting is ignored silently: only speed or
-//! resources may depend on it. What answers depend on is refused by the checker. Fields that some backend honours in part are checked by that backend when it loads a model.
+//! resources may depend on it. What answers depend on is refused by the checker. Fields that some backend honours in
+//! part are checked by that backend when it loads a model.
 
 mod doubles;
 mod gpus;
