@@ -40,6 +40,15 @@ def descendants(pid):
     return found + [deeper for child in found for deeper in descendants(child)]
 
 
+def signal_if_there(pid, number):
+    """False where the process has ended by itself meanwhile."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def is_zombie(pid):
     return status(pid).get("State", "").startswith("Z")
 

@@ -80,7 +80,7 @@ def victims(server, names=("victim", "large")):
 def kill_worker(server, chance):
     pids = victims(server)
     if pids:
-        os.kill(chance.choice(pids), signal.SIGKILL)
+        processes.signal_if_there(chance.choice(pids), signal.SIGKILL)
 
 
 def stop_worker(server, chance):
@@ -88,16 +88,16 @@ def stop_worker(server, chance):
     pids = victims(server)
     if pids:
         pid = chance.choice(pids)
-        os.kill(pid, signal.SIGSTOP)
-        server.stopped.append(pid)
-        server.ever_stopped.append(pid)
+        if processes.signal_if_there(pid, signal.SIGSTOP):
+            server.stopped.append(pid)
+            server.ever_stopped.append(pid)
 
 
 def kill_stopped(server, chance):
     while server.stopped:
         pid = server.stopped.pop()
         if processes.status(pid).get("PPid") == str(server.pid):
-            os.kill(pid, signal.SIGKILL)
+            processes.signal_if_there(pid, signal.SIGKILL)
 
 
 def client_gone(server, chance):

@@ -4,7 +4,6 @@ Every sequence ends with its right answer or with one clear error, and none ever
 """
 
 import collections
-import os
 import random
 import re
 import signal
@@ -106,8 +105,8 @@ class Play:
         if number % KILL_EVERY == 0:
             workers = [pid for pid in processes.children(self.server.pid) if not processes.is_zombie(pid)]
             if workers:
-                os.kill(chance.choice(workers), signal.SIGKILL)
-                self.trouble["killed"] += 1
+                was_there = processes.signal_if_there(chance.choice(workers), signal.SIGKILL)
+                self.trouble["killed" if was_there else "ended before it was killed"] += 1
         if number % LOAD_EVERY == 0:
             model = chance.choice(MODELS)
             with (self.path / model / "config.pbtxt").open("a") as file:
