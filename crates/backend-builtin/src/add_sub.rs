@@ -63,6 +63,10 @@ impl Model for AddSubModel {
             outputs: [("OUTPUT0".into(), Operation::Add), ("OUTPUT1".into(), Operation::Subtract)],
         }))
     }
+
+    fn computes_on_any_thread(&self) -> bool {
+        true
+    }
 }
 
 struct AddSubInstance {

@@ -64,6 +64,10 @@ impl Model for IdentityModel {
         let input_bytes = self.input_bytes.clone();
         Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay, input_bytes }))
     }
+
+    fn computes_on_any_thread(&self) -> bool {
+        self.execute_delay.is_zero()
+    }
 }
 
 struct IdentityInstance {

@@ -45,6 +45,8 @@ impl Device {
 pub(crate) struct OnnxModel {
     pub library: Arc<Library>,
     pub sessions: BTreeMap<Device, Arc<Sessions>>,
+    /// Something else than the library's own code for CPUs computes.
+    pub has_providers: bool,
     pub run_options: RunOptions,
     pub config: Arc<ModelConfig>,
     pub inputs: Vec<TensorBinding>,
@@ -60,9 +62,10 @@ impl OnnxModel {
         let path = model_path(context)?;
         let threads = choose_threads(&settings);
         let mut sessions = BTreeMap::new();
-        let mut signature = None;
+        let (mut signature, mut has_providers) = (None, false);
         for device in devices {
             let providers = providers(library, context, device)?;
+            has_providers |= !providers.is_empty();
             let load = |intra_op| {
                 let options = session_options(library, &settings, intra_op, &providers)?;
                 Session::load(library, &path, options)
@@ -91,6 +94,7 @@ impl OnnxModel {
         Ok(Self {
             library: library.clone(),
             sessions,
+            has_providers,
             run_options: RunOptions::new(library, &settings.run_entries())?,
             inputs: bindings(config.execution_inputs(), |name| declared.expect_input(name))?,
             outputs: bindings(config.model_outputs(), |name| declared.expect_output(name))?,

@@ -25,4 +25,8 @@ impl Model for SharedModel {
         let devices: BTreeSet<Device> = instances.iter().map(Device::of).collect();
         devices.iter().eq(self.0.sessions.keys())
     }
+
+    fn computes_on_any_thread(&self) -> bool {
+        !self.0.has_providers && self.0.sessions.keys().eq([&Device::Cpu])
+    }
 }

@@ -115,6 +115,13 @@ pub trait Model: Send + Sync {
         false
     }
 
+    /// Whether instances may execute one batch on this thread and the next on another, and do nothing but compute there: they
+    /// wait for nobody, and keep nothing on the thread. Where executions turn out to be short, the thread that brings a
+    /// request then executes it, instead of waking another one for it.
+    fn computes_on_any_thread(&self) -> bool {
+        false
+    }
+
     /// Whether the model checks its readiness itself; most do not.
     fn has_readiness_check(&self) -> bool {
         false
@@ -126,7 +133,8 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// One executor. Owned by one thread, which calls it with one batch after another.
+/// One executor. Owned by one thread at a time, which calls it with one batch after another: always the same thread, unless
+/// its model [computes on any](Model::computes_on_any_thread).
 pub trait ModelInstance: Send {
     /// Answers every request of `batch`, each by [`Batch::respond`] or all by [`Batch::fail_all`].
     ///

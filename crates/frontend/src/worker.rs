@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use galatea_types::late_work;
 use tokio::{
     runtime::Runtime,
     sync::{mpsc, watch},
@@ -36,6 +37,7 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
             if let Some(acceptor) = acceptor {
                 tokio::spawn(acceptor.run());
             }
+            tokio::spawn(late_work::serve());
             let mut open = JoinSet::new();
             loop {
                 tokio::select! {

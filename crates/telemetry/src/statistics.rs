@@ -133,6 +133,8 @@ pub struct StatisticsSnapshot {
     pub refused: [u64; RefusalReason::ALL.len()],
     /// How often an instance was started again.
     pub restarts: u64,
+    /// Executions by threads that brought requests, in place of an instance's own thread.
+    pub executions_in_place: u64,
 }
 
 impl StatisticsSnapshot {
@@ -173,6 +175,7 @@ pub struct ModelStatistics {
     pending: AtomicI64,
     refused: [AtomicU64; RefusalReason::ALL.len()],
     restarts: AtomicU64,
+    executions_in_place: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -289,6 +292,11 @@ impl ModelStatistics {
         self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A thread that brought requests begins to execute some, in place of the instance's own thread.
+    pub fn record_execution_in_place(&self) {
+        self.executions_in_place.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// One more request waits in the queue.
     pub fn pending_up(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
@@ -353,6 +361,7 @@ impl ModelStatistics {
             pending: self.pending.load(Ordering::Relaxed),
             refused: self.refused.each_ref().map(|count| count.load(Ordering::Relaxed)),
             restarts: self.restarts.load(Ordering::Relaxed),
+            executions_in_place: self.executions_in_place.load(Ordering::Relaxed),
             ..counters
         }
     }

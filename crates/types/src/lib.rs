@@ -12,6 +12,7 @@ mod context;
 mod data_type;
 mod error;
 mod identity;
+pub mod late_work;
 mod lock;
 mod memory_budget;
 mod origin;

@@ -162,6 +162,11 @@ impl InferRequest {
         self.outputs.iter().find(|o| &*o.name == output)?.destination.as_ref()
     }
 
+    /// Bytes of all inputs together.
+    pub fn input_bytes(&self) -> usize {
+        self.inputs.iter().map(|input| input.data.len()).sum()
+    }
+
     /// The input of this name.
     pub fn input(&self, name: &str) -> Option<&Tensor> {
         self.inputs.iter().find(|t| &*t.name == name)

@@ -121,6 +121,10 @@ impl Model for HidingModel {
         self.model.may_answer_later()
     }
 
+    fn computes_on_any_thread(&self) -> bool {
+        self.model.computes_on_any_thread()
+    }
+
     fn has_readiness_check(&self) -> bool {
         self.model.has_readiness_check()
     }

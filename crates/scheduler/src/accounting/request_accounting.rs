@@ -63,6 +63,11 @@ impl RequestAccounting {
         self.statistics.record_restart();
     }
 
+    /// A batch is executed by a thread that brought requests of it.
+    pub fn executed_in_place(&self) {
+        self.statistics.record_execution_in_place();
+    }
+
     /// The first response to a request is about to leave.
     pub fn responds_first(&self, context: &RequestContext) {
         if self.statistics.has_first_response() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_backend::Model;
 use galatea_config::ModelConfig;
 
-use super::warm_up_sample::WarmupSample;
+use super::{pace::Pace, warm_up_sample::WarmupSample};
 use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
 
 /// What all instance threads of a model share.
@@ -26,6 +26,8 @@ pub(crate) struct ModelContext {
     pub warm_up: Vec<WarmupSample>,
     /// What all of them are at.
     pub load: LoadMeter,
+    /// How long executions take, where whoever brings a request may execute it.
+    pub pace: Option<Pace>,
     /// What the model is told of sequences, where it has them.
     pub sequences: Option<SequenceInputs>,
 }

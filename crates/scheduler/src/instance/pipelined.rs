@@ -7,13 +7,13 @@ use std::{
 
 use galatea_backend::{Batch, Outcome, Pipeline};
 
-use super::thread::InstanceThread;
+use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
     request_queue::{HandedOver, Next},
 };
 
-impl InstanceThread<'_> {
+impl Executor {
     /// Executes a request, and then those that are handed over behind it. Returns how many are finished that the queue
     /// does not know of.
     pub(super) fn execute_pipelined(&mut self, first: QueuedRequest) -> usize {

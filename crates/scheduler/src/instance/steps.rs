@@ -2,7 +2,7 @@
 
 use galatea_backend::{Batch, PendingRequest, SequenceStates};
 
-use super::thread::InstanceThread;
+use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
     request_queue::Done,
@@ -17,10 +17,10 @@ type End = StepEnd<QueuedRequest, SequenceStates>;
 /// Where a row of a batch comes from: its slot, and its place in the order of arrival.
 type Origin = Option<(SlotTicket, u64)>;
 
-impl InstanceThread<'_> {
+impl Executor {
     /// Executes steps of sequences and answers them, except for requests that are answered later or executed again.
     pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> Done<QueuedRequest> {
-        let context = self.context;
+        let context = self.context.clone();
         let Some(inputs) = &context.sequences else { return Done::from(0) };
         let origin = |row: &Row| row.as_ref().map(|step| (step.ticket, step.request.arrival));
         let origins: Vec<Origin> = rows.iter().map(origin).collect();

@@ -8,8 +8,12 @@
 //! What work is, and for whom, is not known here: conditions on the value are handed in.
 //!
 //! Threads that take the same work share a *lane*. Where work is for one thread only, each has a lane of its own, so that
-//! who adds work wakes whom it is for.
+//! who adds work wakes whom it is for. Of those asleep in a lane the one that sleeps shortest is woken: what it uses is
+//! likelier to be in the processor's caches still.
+//!
+//! Who adds work may do it itself, in the place of a thread that sleeps, which sleeps on meanwhile ([`sleepers`]).
 
+mod sleepers;
 #[cfg(test)]
 mod tests;
 mod timekeeper;
@@ -19,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::timekeeper::Timekeeper;
+use self::{sleepers::Sleepers, timekeeper::Timekeeper};
 use crate::{
     queue::GrowingBatch,
     sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_timeout_while},
@@ -28,39 +32,22 @@ use crate::{
 /// A value under a lock, and the threads that sleep until it has something for them.
 pub(crate) struct Parking<S> {
     state: Mutex<State<S>>,
-    /// One for each lane, of which there is at least one.
-    places: Vec<Places>,
+    /// Where the leader of each lane waits. There is at least one lane.
+    leaders: Vec<Condvar>,
     /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
     observers: Condvar,
     /// Where the thread sleeps that looks when a time has come.
     timekeeper: Condvar,
 }
 
-/// Where the threads of a lane wait.
-#[derive(Default)]
-struct Places {
-    /// Where those without work sleep.
-    sleepers: Condvar,
-    /// Where the leader waits.
-    leader: Condvar,
-}
-
 struct State<S> {
     value: S,
-    lanes: Vec<Lane>,
+    sleepers: Sleepers,
+    /// Of each lane.
+    leaders: Vec<Option<Leader>>,
     /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
     observing: usize,
     timekeeper: Timekeeper,
-}
-
-/// The threads of a lane that wait.
-#[derive(Default)]
-struct Lane {
-    /// Threads asleep that nobody has woken yet.
-    sleeping: usize,
-    /// Threads woken that have not looked at the value yet.
-    woken: usize,
-    leader: Option<Leader>,
 }
 
 struct Leader {
@@ -80,11 +67,15 @@ impl<S> Parking<S> {
     /// `lanes`: how many there are, at least one.
     pub fn new(value: S, lanes: usize) -> Self {
         let lanes = lanes.max(1);
-        let waiting = (0..lanes).map(|_| Lane::default()).collect();
-        let timekeeper = Timekeeper::default();
         Self {
-            state: Mutex::new(State { value, lanes: waiting, observing: 0, timekeeper }),
-            places: (0..lanes).map(|_| Places::default()).collect(),
+            state: Mutex::new(State {
+                value,
+                sleepers: Sleepers::new(lanes),
+                leaders: (0..lanes).map(|_| None).collect(),
+                observing: 0,
+                timekeeper: Timekeeper::default(),
+            }),
+            leaders: (0..lanes).map(|_| Condvar::new()).collect(),
             observers: Condvar::new(),
             timekeeper: Condvar::new(),
         }
@@ -121,76 +112,75 @@ impl<'a, S> Locked<'a, S> {
     }
 
     pub fn has_leader(&self) -> bool {
-        self.waiting().leader.is_some()
+        self.state.leaders[self.lane].is_some()
     }
 
     /// Whether a thread has no work, or was woken and has not looked for it yet.
     pub fn has_idle_threads(&self) -> bool {
-        self.waiting().sleeping > 0 || self.waiting().woken > 0
+        self.state.sleepers.idle(self.lane) > 0
     }
 
     /// The threads that are so, and the leader.
     pub fn idle_threads(&self) -> usize {
-        let Lane { sleeping, woken, leader } = self.waiting();
-        sleeping + woken + usize::from(leader.is_some())
+        self.state.sleepers.idle(self.lane) + usize::from(self.has_leader())
     }
 
-    /// Sleeps until there is work, or `is_needed` for another reason.
-    pub fn sleep(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.waiting_mut().sleeping += 1;
+    /// Sleeps until there is work for this `thread`, or it `is_needed` for another reason.
+    pub fn sleep(mut self, thread: usize, is_needed: impl Fn(&S) -> bool) -> Self {
+        let place = self.state.sleepers.fall_asleep(thread, self.lane);
         let Self { parking, state, lane } = self;
         let is_waiting =
-            |state: &mut State<S>| state.lanes[lane].woken == 0 && !is_needed(&state.value);
-        let state = parking.places[lane].sleepers.wait_while_unpoisoned(state, is_waiting);
-        Self { parking, state, lane }.awake()
+            |state: &mut State<S>| state.sleepers.sleeps_on(thread, || is_needed(&state.value));
+        let state = place.wait_while_unpoisoned(state, is_waiting);
+        Self { parking, state, lane }.awake(thread)
     }
 
-    /// Counts a thread that does not sleep any more. The wake-up may have been meant for another thread, which then finds
-    /// itself needed as well, or sleeps on, because this one sees to what there is.
-    fn awake(mut self) -> Self {
-        let waiting = self.waiting_mut();
-        if waiting.woken > 0 {
-            waiting.woken -= 1;
-        } else {
-            waiting.sleeping -= 1;
-        }
+    /// Counts a thread that does not sleep any more.
+    fn awake(mut self, thread: usize) -> Self {
+        self.state.sleepers.awake(thread, self.lane);
         self
     }
 
-    /// [`Locked::sleep`] for `limit` at most.
-    pub fn sleep_for(mut self, limit: Duration, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.waiting_mut().sleeping += 1;
-        let Self { parking, state, lane } = self;
+    /// [`Locked::sleep`] for `limit` at most, and longer only where another thread does its work.
+    pub fn sleep_for(
+        mut self,
+        thread: usize,
+        limit: Duration,
+        is_needed: impl Fn(&S) -> bool,
+    ) -> Self {
+        let place = self.state.sleepers.fall_asleep(thread, self.lane);
+        let Self { parking, mut state, lane } = self;
         let is_waiting =
-            |state: &mut State<S>| state.lanes[lane].woken == 0 && !is_needed(&state.value);
-        let sleepers = &parking.places[lane].sleepers;
-        let waited = wait_timeout_while(&parking.state, sleepers, state, limit, is_waiting);
-        Self { parking, state: waited.0, lane }.awake()
+            |state: &mut State<S>| state.sleepers.sleeps_on(thread, || is_needed(&state.value));
+        state = wait_timeout_while(&parking.state, &place, state, limit, is_waiting).0;
+        let is_replaced = |state: &mut State<S>| state.sleepers.is_replaced(thread);
+        state = place.wait_while_unpoisoned(state, is_replaced);
+        Self { parking, state, lane }.awake(thread)
     }
 
     /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread
     /// `is_needed` for another reason.
     pub fn lead(mut self, batch: GrowingBatch, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.waiting_mut().leader = Some(Leader { batch, is_woken: false });
+        self.state.leaders[self.lane] = Some(Leader { batch, is_woken: false });
         let timeout = batch.until.saturating_duration_since(Instant::now());
         let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| {
-            let leader = state.lanes[lane].leader.as_ref();
+            let leader = state.leaders[lane].as_ref();
             !leader.is_none_or(|leader| leader.is_woken) && !is_needed(&state.value)
         };
-        let leader = &parking.places[lane].leader;
+        let leader = &parking.leaders[lane];
         let waited = wait_timeout_while(&parking.state, leader, state, timeout, is_waiting);
         let mut state = waited.0;
-        state.lanes[lane].leader = None;
+        state.leaders[lane] = None;
         Self { parking, state, lane }
     }
 
     /// Sleeps as long as `condition` holds, not to be woken for work: only [`Locked::wake_sleepers`] makes
     /// the thread look again.
-    pub fn sleep_while(self, condition: impl Fn(&S) -> bool) -> Self {
+    pub fn sleep_while(mut self, thread: usize, condition: impl Fn(&S) -> bool) -> Self {
+        let place = self.state.sleepers.place_of(thread);
         let Self { parking, state, lane } = self;
-        let is_waiting = |state: &mut State<S>| condition(&state.value);
-        let state = parking.places[lane].sleepers.wait_while_unpoisoned(state, is_waiting);
+        let state = place.wait_while_unpoisoned(state, |state| condition(&state.value));
         Self { parking, state, lane }
     }
 
@@ -203,15 +193,15 @@ impl<'a, S> Locked<'a, S> {
         one_is_enough: bool,
         ends_wait: impl FnOnce(&S, &GrowingBatch) -> bool,
     ) {
-        let lane = self.lane;
-        let State { value, lanes, .. } = &mut *self.state;
-        let Lane { leader, woken, .. } = &mut lanes[lane];
-        if let Some(leader) = leader {
+        let Self { parking, lane, .. } = self;
+        let State { value, leaders, sleepers, .. } = &mut *self.state;
+        if let Some(leader) = &mut leaders[lane] {
             if !leader.is_woken && ends_wait(value, &leader.batch) {
                 leader.is_woken = true;
-                self.unlock().leader.notify_one();
+                drop(self);
+                parking.leaders[lane].notify_one();
             }
-        } else if !(one_is_enough && *woken > 0) {
+        } else if !(one_is_enough && sleepers.has_woken(lane)) {
             self.wake_one();
         }
     }
@@ -219,51 +209,49 @@ impl<'a, S> Locked<'a, S> {
     /// Unlocks after a thread has taken its work, and wakes another one for the `left` requests where nobody is
     /// on the way to them.
     pub fn wake_for_rest(self, left: usize) {
-        if left > self.waiting().woken && !self.has_leader() {
+        if left > self.state.sleepers.woken(self.lane) && !self.has_leader() {
             self.wake_one();
         }
     }
 
     /// Unlocks, and wakes a thread that sleeps, if one does.
     pub fn wake_one(mut self) {
-        let waiting = self.waiting_mut();
-        if waiting.sleeping == 0 {
-            return;
+        let woken = self.state.sleepers.wake(self.lane);
+        drop(self);
+        if let Some(place) = woken {
+            place.notify_one();
         }
-        waiting.sleeping -= 1;
-        waiting.woken += 1;
-        self.unlock().sleepers.notify_one();
     }
 
     /// Wakes a thread of a lane, be it asleep or the leader, without unlocking.
     pub fn wake_lane(&mut self, lane: usize) {
-        let Some(waiting) = self.state.lanes.get_mut(lane) else { return };
-        let places = &self.parking.places[lane];
-        if let Some(leader) = &mut waiting.leader {
-            leader.is_woken = true;
-            places.leader.notify_one();
-        } else if waiting.sleeping > 0 {
-            waiting.sleeping -= 1;
-            waiting.woken += 1;
-            places.sleepers.notify_one();
+        match self.state.leaders.get_mut(lane) {
+            None => {}
+            Some(Some(leader)) => {
+                leader.is_woken = true;
+                self.parking.leaders[lane].notify_one();
+            }
+            Some(None) => {
+                if let Some(place) = self.state.sleepers.wake(lane) {
+                    place.notify_one();
+                }
+            }
         }
     }
 
     /// Unlocks, and makes every thread and every observer look at the value again.
     pub fn wake_all(self) {
+        self.wake_sleepers();
         let Self { parking, state, .. } = self;
         drop(state);
-        for place in &parking.places {
-            place.sleepers.notify_all();
-            place.leader.notify_all();
-        }
+        parking.leaders.iter().for_each(Condvar::notify_all);
         parking.observers.notify_all();
         parking.timekeeper.notify_all();
     }
 
     /// Makes the threads that sleep, in any lane, check whether they are needed.
     pub fn wake_sleepers(&self) {
-        self.parking.places.iter().for_each(|place| place.sleepers.notify_all());
+        self.state.sleepers.places().for_each(Condvar::notify_all);
     }
 
     /// Makes those in [`Parking::wait_for`] check their condition.
@@ -271,18 +259,6 @@ impl<'a, S> Locked<'a, S> {
         if self.state.observing > 0 {
             self.parking.observers.notify_all();
         }
-    }
-
-    fn waiting(&self) -> &Lane {
-        &self.state.lanes[self.lane]
-    }
-
-    fn waiting_mut(&mut self) -> &mut Lane {
-        &mut self.state.lanes[self.lane]
-    }
-
-    fn unlock(self) -> &'a Places {
-        &self.parking.places[self.lane]
     }
 }
 

@@ -42,7 +42,7 @@ fn take(mut things: Locked<'_, Things>, count: u64) -> u64 {
 }
 
 /// Takes things one by one until none will come any more; returns how many.
-fn take_singly(parking: &Shared) -> u64 {
+fn take_singly(parking: &Shared, thread: usize) -> u64 {
     let (mut things, mut taken) = (parking.lock(), 0);
     loop {
         if things.left > 0 {
@@ -51,13 +51,13 @@ fn take_singly(parking: &Shared) -> u64 {
         } else if things.is_closed {
             return taken;
         } else {
-            things = things.sleep(|things| things.is_closed);
+            things = things.sleep(thread, |things| things.is_closed);
         }
     }
 }
 
 /// The same two by two: one thread waits as the leader while there is only one thing.
-fn take_in_pairs(parking: &Shared) -> u64 {
+fn take_in_pairs(parking: &Shared, thread: usize) -> u64 {
     let batch = GrowingBatch { until: Instant::now() + NEVER, enough_items: 2 };
     let (mut things, mut taken) = (parking.lock(), 0);
     loop {
@@ -68,20 +68,21 @@ fn take_in_pairs(parking: &Shared) -> u64 {
                 parking.lock()
             }
             (1, false) if !things.has_leader() => things.lead(batch, |things| things.is_closed),
-            _ => things.sleep(|things| things.is_closed),
+            _ => things.sleep(thread, |things| things.is_closed),
         };
     }
 }
 
 /// Runs two threads that add three things each beside three that take them.
-fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
+fn check(take: fn(&Shared, usize) -> u64, one_is_enough: bool) {
     let run = move || {
         let parking = Arc::new(Parking::new(Things::default(), 1));
         let spawn = |f: Box<dyn FnOnce(&Shared) -> u64 + Send>| {
             let parking = parking.clone();
             thread::spawn(move || f(&parking))
         };
-        let takers: Vec<_> = (0..3).map(|_| spawn(Box::new(take))).collect();
+        let takers: Vec<_> =
+            (0..3).map(|i| spawn(Box::new(move |parking| take(parking, i)))).collect();
         for adder in [(); 2].map(|()| {
             spawn(Box::new(move |parking| {
                 add(parking, 3, one_is_enough);
@@ -98,8 +99,7 @@ fn check(take: fn(&Shared) -> u64, one_is_enough: bool) {
         let taken: u64 = takers.into_iter().map(|taker| taker.join().expect("no panic")).sum();
         assert_eq!(taken, 6);
         let state = parking.state.lock().expect("no panic");
-        let lane = &state.lanes[0];
-        assert_eq!((lane.sleeping, lane.woken, state.observing), (0, 0, 0));
+        assert_eq!((state.sleepers.idle(0), state.observing), (0, 0));
     };
     shuttle::check_random(run, ITERATIONS);
     shuttle::check_pct(run, ITERATIONS, 3);
@@ -140,12 +140,12 @@ fn nobody_sleeps_while_there_is_work_for_another_thread() {
         let parking = Arc::new(Parking::new(Things::default(), 1));
         // Each thread is busy until all of them are.
         let all_busy = Arc::new(Barrier::new(3));
-        let takers = [(); 3].map(|()| {
+        let takers = [0, 1, 2].map(|number| {
             let (parking, all_busy) = (parking.clone(), all_busy.clone());
             thread::spawn(move || {
                 let mut things = parking.lock();
                 while things.left == 0 {
-                    things = things.sleep(|things| things.is_closed);
+                    things = things.sleep(number, |things| things.is_closed);
                 }
                 take(things, 1);
                 all_busy.wait();
@@ -178,7 +178,7 @@ fn each_lane_is_woken_for_its_own_work() {
                         if two.is_closed {
                             return taken;
                         }
-                        two = two.sleep(|two| two.is_closed);
+                        two = two.sleep(lane, |two| two.is_closed);
                     }
                 })
             })
@@ -199,4 +199,60 @@ fn each_lane_is_woken_for_its_own_work() {
         assert_eq!(taken, [2, 3]);
     };
     shuttle::check_random(run, ITERATIONS);
+}
+
+/// Adds things, and takes them itself in the place of a thread that sleeps, if one does: how many it took.
+fn add_and_take(parking: &Shared, count: u64) -> u64 {
+    let mut taken = 0;
+    for _ in 0..count {
+        let mut things = parking.lock();
+        things.left += 1;
+        let Some(thread) = things.replace_sleeper() else {
+            things.wake_for_new(true, |_, _| true);
+            continue;
+        };
+        drop(things);
+        thread::yield_now();
+        let mut things = parking.lock();
+        taken += std::mem::take(&mut things.left);
+        things.notify_observers();
+        things.end_replacing(thread);
+        if things.is_closed {
+            things.wake_thread(thread);
+        }
+    }
+    taken
+}
+
+#[test]
+fn a_thread_that_is_replaced_sleeps_on_and_then_looks_for_what_woke_it() {
+    let run = || {
+        let parking = Arc::new(Parking::new(Things::default(), 1));
+        let takers: Vec<_> = (0..2)
+            .map(|number| {
+                let parking = parking.clone();
+                thread::spawn(move || take_singly(&parking, number))
+            })
+            .collect();
+        let adders: Vec<_> = (0..2)
+            .map(|_| {
+                let parking = parking.clone();
+                thread::spawn(move || add_and_take(&parking, 2))
+            })
+            .collect();
+        let closing = parking.clone();
+        let closer = thread::spawn(move || {
+            // Any time: what is added later is taken by those that end, or by who adds it.
+            let mut things = closing.lock();
+            things.is_closed = true;
+            things.wake_all();
+        });
+        closer.join().expect("no panic");
+        let added: u64 = adders.into_iter().map(|adder| adder.join().expect("no panic")).sum();
+        let taken: u64 = takers.into_iter().map(|taker| taker.join().expect("no panic")).sum();
+        assert_eq!(added + taken + parking.lock().left, 4);
+        assert_eq!(parking.lock().idle_threads(), 0);
+    };
+    shuttle::check_random(run, ITERATIONS);
+    shuttle::check_pct(run, ITERATIONS, 3);
 }

@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Instant};
 use galatea_backend::InstanceSpec;
 use galatea_types::Result;
 
+use super::in_place::InPlaceExecution;
 use crate::{
-    instance::{self, InstanceError, InstanceSlot, ModelContext, OpenStreams, Responses},
+    instance::{
+        self, Executors, InstanceError, InstanceSlot, ModelContext, OpenStreams, Responses,
+    },
     request_queue::{Outage, RequestQueue},
     sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
 };
@@ -19,6 +22,8 @@ pub(super) struct InstanceSet {
     pub queue: Arc<RequestQueue>,
     /// What answers the requests of the queue.
     pub responses: Responses,
+    /// Of the instances that have nothing to do.
+    executors: Arc<Executors>,
     starts_one_by_one: bool,
     members: Mutex<Vec<Member>>,
     /// What answers the requests that wait for too long, where there are such.
@@ -35,7 +40,14 @@ struct Member {
 impl InstanceSet {
     pub fn new(queue: Arc<RequestQueue>, responses: Responses, starts_one_by_one: bool) -> Self {
         let (members, expiry) = (Mutex::new(Vec::new()), Mutex::new(None));
-        Self { queue, responses, starts_one_by_one, members, expiry }
+        let executors = Arc::default();
+        Self { queue, responses, executors, starts_one_by_one, members, expiry }
+    }
+
+    /// What executes requests on the threads that bring them.
+    pub fn in_place(&self, context: Arc<ModelContext>) -> Arc<InPlaceExecution> {
+        let Self { queue, responses, executors, .. } = self;
+        InPlaceExecution::new(queue.clone(), responses.clone(), executors.clone(), context)
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {
@@ -183,9 +195,9 @@ impl InstanceSet {
             streams: Arc::new(OpenStreams::new(busy.clone())),
             busy,
         };
-        let context = context.clone();
+        let (context, executors) = (context.clone(), self.executors.clone());
         let thread = Builder::new().name(spec.name.clone());
-        match thread.spawn(move || instance::run(&context, slot, ready)) {
+        match thread.spawn(move || instance::run(context, slot, &executors, ready)) {
             Ok(thread) => {
                 self.members.lock_unpoisoned().push(Member { spec, index, thread });
                 Ok(())

@@ -12,7 +12,7 @@ use galatea_types::{
     Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result, Tensor,
 };
 
-use self::instance_set::InstanceSet;
+use self::{in_place::InPlaceExecution, instance_set::InstanceSet};
 use crate::{
     ExecutionRules, Scheduler,
     accounting::RequestAccounting,
@@ -26,6 +26,7 @@ use crate::{
     sync::{LockExt, Mutex, mpsc},
 };
 
+mod in_place;
 mod instance_set;
 mod refusals;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub struct SchedulerSpec {
 pub struct QueueScheduler {
     set: InstanceSet,
     context: Arc<ModelContext>,
+    in_place: Arc<InPlaceExecution>,
     has_batching: bool,
     /// Requests that one execution takes at most, if each is of one item.
     per_execution: usize,
@@ -96,6 +98,7 @@ impl QueueScheduler {
         let responses = Responses::new(config.name().clone(), accounting.clone(), order);
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let set = InstanceSet::new(queue, responses, starts_one_by_one);
+        let pace = in_place::pace(&config, &*model, &execution, &instances);
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
             version,
@@ -110,12 +113,15 @@ impl QueueScheduler {
             config: config.clone(),
             execution,
             load: LoadMeter::default(),
+            pace,
             sequences: sequence_inputs(&config, spec.initial_states),
         });
         let has_batching = config.has_batching();
         let per_execution = per_execution(&config);
         let changing = Mutex::new(());
-        let scheduler = Self { set, context, has_batching, per_execution, accounting, changing };
+        let in_place = set.in_place(context.clone());
+        let scheduler =
+            Self { set, context, in_place, has_batching, per_execution, accounting, changing };
         scheduler.sample_load(Instant::now());
         scheduler.start_instances(instances).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
@@ -213,6 +219,20 @@ impl QueueScheduler {
         Refused::new(error, responder)
     }
 
+    fn accepted(&self, accepted: Accepted) {
+        let Accepted { restarts, turn } = accepted;
+        if let Some(id) = restarts {
+            let model = &self.context.name;
+            log::warn!(
+                "sequence {id} for model '{model}' has a conflict. The previous sequence did not end before this \
+                 sequence start. Previous sequence will be terminated early."
+            );
+        }
+        if let Some(instance) = turn {
+            self.in_place.execute_later(instance);
+        }
+    }
+
     fn stop(&self) {
         self.close();
         self.join();
@@ -244,17 +264,14 @@ impl Scheduler for QueueScheduler {
             return Err(Refused::new(failure.into(), responder));
         }
         let mut pending = PendingRequest::new(request, context, responder);
-        pending.context.timeline.queued = Some(Instant::now());
+        let now = Instant::now();
+        pending.context.timeline.queued = Some(now);
+        let caller = self.in_place.caller(&pending.request, now);
         // Counted first: an instance may take the request before `push` returns.
         self.accounting.queued();
-        match self.set.queue.push(QueuedRequest::new(pending)) {
-            Ok(Accepted { restarts: None }) => Ok(()),
-            Ok(Accepted { restarts: Some(id) }) => {
-                let model = &self.context.name;
-                log::warn!(
-                    "sequence {id} for model '{model}' has a conflict. The previous sequence did not end before this \
-                     sequence start. Previous sequence will be terminated early."
-                );
+        match self.set.queue.push_by(caller, QueuedRequest::new(pending)) {
+            Ok(accepted) => {
+                self.accepted(accepted);
                 Ok(())
             }
             Err((mut queued, refusal)) => {

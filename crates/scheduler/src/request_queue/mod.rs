@@ -11,6 +11,7 @@
 mod ahead;
 mod expiry;
 mod handed_over;
+mod in_place;
 mod instances;
 mod learned_delay;
 mod permits;
@@ -27,9 +28,10 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_types::{CorrelationId, Error};
 
-pub(crate) use self::{handed_over::HandedOver, waiting::NotExecuted};
+pub(crate) use self::{handed_over::HandedOver, in_place::Caller, waiting::NotExecuted};
 use self::{
     handed_over::{Back, RequestsHandedOver},
+    in_place::Turns,
     waiting::{Batch, Waiting},
 };
 use crate::{
@@ -60,6 +62,7 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
 struct State<T: OfSequence> {
     waiting: Waiting<T>,
     handed_over: RequestsHandedOver<T>,
+    turns: Turns,
     /// Requests taken that have no final response yet, streams included.
     executing: usize,
     /// Requests that have had their final response.
@@ -125,6 +128,8 @@ pub(crate) struct Outage<T> {
 pub(crate) struct Accepted {
     /// It begins a sequence of this name although one that has not ended has it.
     pub restarts: Option<CorrelationId>,
+    /// The caller is to execute what waits, in the place of the thread of this instance.
+    pub turn: Option<usize>,
 }
 
 /// Why a request was not accepted.
@@ -165,6 +170,7 @@ impl<T: OfSequence> RequestQueue<T> {
                 State {
                     waiting,
                     handed_over: RequestsHandedOver::default(),
+                    turns: Turns::default(),
                     executing: 0,
                     complete: 0,
                     is_closed: false,
@@ -178,8 +184,14 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// Accepts a request, or gives it back with the reason why not.
+    /// [`RequestQueue::push_by`] one that executes nothing.
+    #[cfg(test)]
     pub fn push(&self, request: T) -> Result<Accepted, (T, Refusal)> {
+        self.push_by(Caller::Leaves, request)
+    }
+
+    /// Accepts a request, or gives it back with the reason why not.
+    pub fn push_by(&self, caller: Caller, request: T) -> Result<Accepted, (T, Refusal)> {
         let mut state = self.parking.lock();
         if state.is_closed {
             return Err((request, Refusal::Closed));
@@ -197,13 +209,17 @@ impl<T: OfSequence> RequestQueue<T> {
             Ok(expires_at) => expires_at,
             Err(request) => return Err((request, Refusal::Full)),
         };
+        let mut turn = None;
         if !state.is_held() {
             state.expect_expiry(expires_at, was_held);
-            state.wake_for_new(self.joins_requests, |state, batch| {
-                batch.is_ended_by(state.waiting.item_count(0), expires_at, fits)
-            });
+            turn = state.begin_turn(caller);
+            if turn.is_none() && caller != Caller::HasTurn {
+                state.wake_for_new(self.joins_requests, |state, batch| {
+                    batch.is_ended_by(state.waiting.item_count(0), expires_at, fits)
+                });
+            }
         }
-        Ok(Accepted { restarts: None })
+        Ok(Accepted { restarts: None, turn })
     }
 
     /// Waits for something to do for instance `index`.
@@ -241,7 +257,7 @@ impl<T: OfSequence> RequestQueue<T> {
                     Back::Nothing => {}
                     Back::NotYet => {
                         rest();
-                        state = state.sleep_for(UNREAD_PAUSE, |s| s.is_called_off(index));
+                        state = state.sleep_for(index, UNREAD_PAUSE, |s| s.is_called_off(index));
                         continue;
                     }
                 }
@@ -261,13 +277,14 @@ impl<T: OfSequence> RequestQueue<T> {
                 Decision::Take(count) => return self.take(state, index, count),
                 Decision::Empty if state.is_closed && state.executing == 0 => return Work::End,
                 Decision::Empty if state.is_closed => {
-                    state = state.sleep_while(|s| s.executing > 0 && !s.is_called_off(index));
+                    state =
+                        state.sleep_while(index, |s| s.executing > 0 && !s.is_called_off(index));
                 }
                 Decision::Wait(batch) if !state.has_leader() => {
                     state = state.lead(batch, |s| s.is_closed || self.is_wanted(s, index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(|s| s.is_closed || self.is_wanted(s, index));
+                    state = state.sleep(index, |s| s.is_closed || self.is_wanted(s, index));
                 }
             }
         }
@@ -348,14 +365,19 @@ impl<T: OfSequence> RequestQueue<T> {
 
     /// Takes what was decided, and unlocks.
     fn take(&self, mut state: Locked<'_, State<T>>, index: usize, count: usize) -> Work<T> {
+        let work = self.take_locked(&mut state, index, count);
+        if let Work::Batch(_) = work {
+            let left = state.waiting.len();
+            state.wake_for_rest(left);
+        }
+        work
+    }
+
+    fn take_locked(&self, state: &mut State<T>, index: usize, count: usize) -> Work<T> {
         let (batch, taken) = state.waiting.take(index, count, self.now());
         state.executing += taken;
         match batch {
-            Batch::Requests(requests) => {
-                let left = state.waiting.len();
-                state.wake_for_rest(left);
-                Work::Batch(requests)
-            }
+            Batch::Requests(requests) => Work::Batch(requests),
             Batch::Steps(steps) => Work::Steps(steps),
         }
     }

@@ -110,7 +110,7 @@ impl<T: OfSequence> RequestQueue<T> {
         state: Locked<'a, State<T>>,
         index: usize,
     ) -> Locked<'a, State<T>> {
-        state.sleep(|s| {
+        state.sleep(index, |s| {
             let is_over = s.is_closed && s.in_flight() == 0;
             is_over || self.is_wanted(s, index)
         })

@@ -40,7 +40,7 @@ impl<T: OfSequence> RequestQueue<T> {
             }
             _ => drop(state),
         }
-        Ok(Accepted { restarts: pushed.restarts })
+        Ok(Accepted { restarts: pushed.restarts, turn: None })
     }
 }
 

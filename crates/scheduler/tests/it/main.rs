@@ -12,6 +12,7 @@ mod answers;
 mod batching;
 mod changes;
 mod failure_log;
+mod in_place;
 mod life;
 mod pipe;
 mod pipeline;

@@ -255,6 +255,13 @@ pub(super) const RESTARTS: Family = Family::counter(
 )
 .per_model();
 
+pub(super) const EXECUTIONS_ON_CONNECTION_THREADS: Family = Family::counter(
+    "galatea_executions_on_connection_threads_total",
+    "Executions of a model by the thread that received a request, which is cheaper than waking an instance's thread where \
+     executions are short; they are counted in nv_inference_exec_count too",
+)
+.per_model();
+
 pub(super) const BATCH_DELAY: Family = Family::gauge(
     "galatea_batch_delay_duration_seconds",
     "How long the last batches of a model waited for more requests, on average, where `batch_delay` is left to the server",
@@ -431,7 +438,14 @@ pub(super) const SECTIONS: &[Section] = &[
     Section { title: "Batch sizes", families: &[BATCH_SIZE_HISTOGRAM] },
     Section {
         title: "What keeps a model from answering",
-        families: &[REFUSED, IN_FLIGHT, INSTANCES, INSTANCES_WORKING, RESTARTS],
+        families: &[
+            REFUSED,
+            IN_FLIGHT,
+            INSTANCES,
+            INSTANCES_WORKING,
+            RESTARTS,
+            EXECUTIONS_ON_CONNECTION_THREADS,
+        ],
     },
     Section { title: "Delay of batches", families: &[BATCH_DELAY] },
     Section { title: "Load", families: &[MODEL_LOAD, LOAD] },

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     families::{
-        BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS, FAILURE,
-        FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD,
-        LOAD_DURATION, MODEL_LOAD, PENDING, PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES,
-        REFUSED, RESTARTS, SUCCESS,
+        BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS,
+        EXECUTIONS_ON_CONNECTION_THREADS, FAILURE, FIRST_RESPONSE_HISTOGRAM, IN_FLIGHT, INFERENCES,
+        INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING, PHASE_COUNTERS,
+        PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
     },
     family::Family,
     text::{Labels, Text},
@@ -144,6 +144,9 @@ impl<'a> Models<'a> {
         self.write_instances(text, &INSTANCES, |counts, _| counts.all as u64);
         self.write_instances(text, &INSTANCES_WORKING, |counts, _| counts.working as u64);
         self.write_instances(text, &RESTARTS, |_, statistics| statistics.restarts);
+        self.write_instances(text, &EXECUTIONS_ON_CONNECTION_THREADS, |_, statistics| {
+            statistics.executions_in_place
+        });
         self.write_present(text, &BATCH_DELAY, |text, family, labels, model| {
             if let Some(delay) = model.batch_delay {
                 text.of_model(family, labels, delay.as_secs_f64());

@@ -91,6 +91,7 @@ fn families_come_in_order_even_without_models() {
             "galatea_model_instances",
             "galatea_model_instances_working",
             "galatea_model_instance_restarts_total",
+            "galatea_executions_on_connection_threads_total",
             "galatea_model_load",
             "galatea_load",
             "galatea_memory_budget_limit_bytes",
@@ -131,6 +132,7 @@ fn figures_of_a_model() {
     counted.pending_up();
     counted.record_refusal(RefusalReason::QueueTimeout);
     counted.record_restart();
+    counted.record_execution_in_place();
     let tags = BTreeMap::from([("team".to_owned(), "a \"b\"\\\n".to_owned())]);
     let (statistics, distributions) = counted.scrape();
     let model = ModelMetrics {
@@ -154,6 +156,7 @@ fn figures_of_a_model() {
         ("galatea_model_instances", "3"),
         ("galatea_model_instances_working", "2"),
         ("galatea_model_instance_restarts_total", "1"),
+        ("galatea_executions_on_connection_threads_total", "1"),
         ("galatea_model_load", "0.25"),
     ] {
         let line = format!("{name}{{{labels},version=\"3\"}} {expected}");

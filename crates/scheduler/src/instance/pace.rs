@@ -1,0 +1,155 @@
+//! Whether the executions of a model are so short that whoever brings a request may do them on the spot.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+/// Below this mean an execution costs less than waking another thread for it.
+const QUICK: Duration = Duration::from_micros(50);
+
+/// Above this mean it does not any more. Between both it stays as it is.
+const SLOW: Duration = Duration::from_micros(100);
+
+/// What one execution counts at most: a thread that lost its processor for a moment does not make the model slow for long.
+const MOST_COUNTED: Duration = Duration::from_millis(1);
+
+/// An execution of this length held up all that its thread does beside.
+const TOO_LONG: Duration = Duration::from_millis(10);
+
+/// For so many times as long as that, nothing is executed on the spot: what clients can hold up thereby is a hundredth.
+const PAUSE: u32 = 100;
+
+/// One more execution counts an eighth.
+const WEIGHT: u64 = 8;
+
+/// How long the executions of a model take. Instances tell it at the same time: what one of them overwrites is missed, and
+/// nothing else.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    epoch: Instant,
+    /// In nanoseconds.
+    mean: AtomicU64,
+    is_quick: AtomicBool,
+    /// Most bytes of inputs that were executed quickly.
+    quick_bytes: AtomicUsize,
+    /// Nanoseconds since the epoch.
+    paused_until: AtomicU64,
+}
+
+impl Pace {
+    /// Slow until executions have shown otherwise.
+    pub fn new(epoch: Instant) -> Self {
+        Self {
+            epoch,
+            mean: AtomicU64::new(nanos(2 * SLOW)),
+            is_quick: AtomicBool::new(false),
+            quick_bytes: AtomicUsize::new(0),
+            paused_until: AtomicU64::new(0),
+        }
+    }
+
+    /// Something was executed with so many bytes of inputs.
+    pub fn note(&self, begun: Instant, end: Instant, bytes: usize) {
+        let took = end.saturating_duration_since(begun);
+        let mean = self.mean.load(Relaxed);
+        let mean = mean - mean / WEIGHT + nanos(took.min(MOST_COUNTED)) / WEIGHT;
+        self.mean.store(mean, Relaxed);
+        if mean < nanos(QUICK) {
+            set(&self.is_quick, true);
+        } else if mean > nanos(SLOW) {
+            set(&self.is_quick, false);
+        }
+        if took < SLOW {
+            if bytes > self.quick_bytes.load(Relaxed) {
+                self.quick_bytes.store(bytes, Relaxed);
+            }
+        } else if took >= TOO_LONG {
+            let until = self.since_epoch(end).saturating_add(nanos(took.saturating_mul(PAUSE)));
+            self.paused_until.fetch_max(until, Relaxed);
+        }
+    }
+
+    /// Whether a request with so many bytes of inputs is executed quickly, as far as is known: one of another size may be
+    /// another matter.
+    pub fn is_quick(&self, bytes: usize, now: Instant) -> bool {
+        self.is_quick.load(Relaxed)
+            && bytes / 2 <= self.quick_bytes.load(Relaxed)
+            && self.since_epoch(now) >= self.paused_until.load(Relaxed)
+    }
+
+    fn since_epoch(&self, at: Instant) -> u64 {
+        nanos(at.saturating_duration_since(self.epoch))
+    }
+}
+
+/// Written only where it changes: all threads read it.
+fn set(flag: &AtomicBool, value: bool) {
+    if flag.load(Relaxed) != value {
+        flag.store(value, Relaxed);
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    /// Has executions of this length one after the other, and returns how many it took until it is quick, or is not.
+    fn until(pace: &Pace, is_quick: bool, took: Duration) -> usize {
+        let at = pace.epoch + micros(1);
+        (1..1000)
+            .find(|_| {
+                pace.note(at, at + took, 100);
+                pace.is_quick(100, at + took) == is_quick
+            })
+            .expect("it changes")
+    }
+
+    #[test]
+    fn a_model_is_quick_after_some_quick_executions_and_no_more_after_slow_ones() {
+        let pace = Pace::new(Instant::now());
+        assert!(!pace.is_quick(0, pace.epoch));
+        assert!((8..20).contains(&until(&pace, true, micros(10))));
+        let at = pace.epoch;
+        (0..1000).for_each(|_| pace.note(at, at + micros(90), 100));
+        assert!(pace.is_quick(100, at), "it stays between both");
+        assert!(until(&pace, false, micros(200)) < 10);
+        (0..1000).for_each(|_| pace.note(at, at + micros(60), 100));
+        assert!(!pace.is_quick(100, at), "it stays between both");
+    }
+
+    #[test]
+    fn a_thread_that_loses_its_processor_once_costs_a_few_executions() {
+        let pace = Pace::new(Instant::now());
+        until(&pace, true, micros(10));
+        let at = pace.epoch;
+        pace.note(at, at + Duration::from_millis(9), 100);
+        assert!(until(&pace, true, micros(10)) < 12);
+    }
+
+    #[test]
+    fn an_execution_that_is_far_too_long_makes_a_pause() {
+        let pace = Pace::new(Instant::now());
+        let end = pace.epoch + Duration::from_secs(2);
+        pace.note(pace.epoch, end, 100);
+        (0..100).for_each(|_| pace.note(end, end + micros(10), 100));
+        assert!(!pace.is_quick(100, end + Duration::from_secs(199)));
+        assert!(pace.is_quick(100, end + Duration::from_secs(201)));
+    }
+
+    #[test]
+    fn a_request_that_is_much_larger_is_another_matter() {
+        let pace = Pace::new(Instant::now());
+        until(&pace, true, micros(10));
+        assert!(pace.is_quick(201, pace.epoch + micros(1)));
+        assert!(!pace.is_quick(202, pace.epoch + micros(1)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Executing requests on the thread that brings them, where waking another one would cost more.
+//!
+//! A connection's thread that adds a request to an idle model takes the executor of the instance that sleeps, once its other
+//! connections have had their turn, and executes all that waits by then ([`late_work`]). That is for models that do nothing
+//! but compute, as long as their executions are short ([`Pace`]), and for a moment at a time: what waits then is left to the
+//! instance's thread.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_backend::{InstanceSpec, Model};
+use galatea_config::{InstanceKind, ModelConfig, Scheduling};
+use galatea_types::{InferRequest, late_work, late_work::LateWork};
+
+use crate::{
+    ExecutionRules,
+    accounting::RequestAccounting,
+    instance::{Executor, Executors, ModelContext, Pace, Responses},
+    request_queue::{Caller, RequestQueue, Work},
+};
+
+/// How long a thread executes at a time, but for the last execution. Its connections wait meanwhile.
+const LIMIT: Duration = Duration::from_micros(200);
+
+/// Measures the executions of a model that may be executed by whoever brings a request. `None`: it is not one.
+pub(super) fn pace(
+    config: &ModelConfig,
+    model: &dyn Model,
+    execution: &ExecutionRules,
+    instances: &[InstanceSpec],
+) -> Option<Pace> {
+    let only_computes = model.computes_on_any_thread()
+        && !config.is_decoupled()
+        && !model.may_answer_later()
+        && config.instance_groups().iter().all(|group| group.kind == InstanceKind::Cpu);
+    let takes_at_once = match config.scheduling() {
+        Scheduling::Direct => true,
+        Scheduling::Dynamic(batching) => {
+            batching.max_queue_delay.is_zero() && !batching.learns_delay
+        }
+        Scheduling::Sequence(_) | Scheduling::Ensemble(_) => false,
+    };
+    // Threads of connections have no permits, and are placed like no instance.
+    let is_free = execution.rate_limiter.is_none()
+        && instances.iter().all(|spec| execution.placement(config, spec).is_default());
+    (only_computes && takes_at_once && is_free).then(|| Pace::new(Instant::now()))
+}
+
+/// Executes the requests of a model on the threads that bring them.
+pub(super) struct InPlaceExecution {
+    queue: Arc<RequestQueue>,
+    responses: Responses,
+    executors: Arc<Executors>,
+    context: Arc<ModelContext>,
+}
+
+impl InPlaceExecution {
+    pub fn new(
+        queue: Arc<RequestQueue>,
+        responses: Responses,
+        executors: Arc<Executors>,
+        context: Arc<ModelContext>,
+    ) -> Arc<Self> {
+        Arc::new(Self { queue, responses, executors, context })
+    }
+
+    /// What the thread that brings this request may do for it.
+    pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> Caller {
+        let Some(pace) = &self.context.pace else { return Caller::Leaves };
+        if !late_work::is_served() || !pace.is_quick(request.input_bytes(), now) {
+            Caller::Leaves
+        } else if late_work::is_left(self) {
+            Caller::HasTurn
+        } else {
+            Caller::Executes
+        }
+    }
+
+    /// The thread executes what waits in the place of that of this instance, as soon as its other tasks have had their turn.
+    pub fn execute_later(self: &Arc<Self>, instance: usize) {
+        late_work::run_later(self.clone(), instance);
+    }
+
+    fn accounting(&self) -> &RequestAccounting {
+        self.responses.accounting()
+    }
+}
+
+impl LateWork for InPlaceExecution {
+    fn run(&self, instance: usize) {
+        let Some(executor) = self.executors.take(instance) else {
+            // Never so: it was left before its thread fell asleep. That thread says so.
+            return self.queue.end_turn(instance, 0);
+        };
+        let mut turn = Turn { owner: self, instance, executor: Some(executor), done: 0 };
+        turn.execute_until(Instant::now() + LIMIT);
+    }
+
+    fn abandon(&self, instance: usize) {
+        self.queue.end_turn(instance, 0);
+    }
+}
+
+/// While it lives, this thread works in the place of that of an instance.
+struct Turn<'a> {
+    owner: &'a InPlaceExecution,
+    instance: usize,
+    /// Given back at the end.
+    executor: Option<Box<Executor>>,
+    /// Requests finished that the queue does not know of.
+    done: usize,
+}
+
+impl Turn<'_> {
+    fn execute_until(&mut self, end: Instant) {
+        let InPlaceExecution { queue, responses, .. } = self.owner;
+        let Some(executor) = &mut self.executor else { return };
+        while let Some(work) = queue.pull_in_place(self.instance, std::mem::take(&mut self.done)) {
+            match work {
+                Work::Batch(requests) => {
+                    self.owner.accounting().executed_in_place();
+                    self.done = executor.execute_batch(requests);
+                    if executor.busy_until() >= end {
+                        return;
+                    }
+                }
+                Work::Dropped(dropped) => {
+                    self.done = dropped.len();
+                    responses.answer_dropped(dropped);
+                }
+                Work::Steps(_) | Work::Restart(_) | Work::Retire | Work::End => return,
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(executor) = self.executor.take() {
+            executor.rest();
+            self.owner.executors.leave(self.instance, executor);
+        }
+        self.owner.queue.end_turn(self.instance, self.done);
+    }
+}
