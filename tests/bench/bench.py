@@ -19,6 +19,7 @@ import console  # noqa: E402
 import delays  # noqa: E402
 import engines  # noqa: E402
 import frontends  # noqa: E402
+import growth  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
 import mixed_shapes  # noqa: E402
@@ -35,6 +36,7 @@ import stores  # noqa: E402
 import told  # noqa: E402
 import tensorflow_served  # noqa: E402
 import torch_models  # noqa: E402
+import traffic  # noqa: E402
 
 SECTIONS = {
     "frontend": frontends.small_requests,
@@ -62,6 +64,8 @@ SECTIONS = {
     "tls": tls.compared,
     "stores": stores.compared,
     "shapes": mixed_shapes.compared,
+    "growth": growth.compared,
+    "traffic": traffic.compared,
 }
 
 
@@ -90,6 +94,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2, help="how often each measurement is repeated, interleaved")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement window")
     parser.add_argument("--no-triton", action="store_true", help="leave the real Triton out")
+    parser.add_argument("--full", action="store_true", help="section growth: 1,000 models, 10,000 connections, an hour")
     parser.add_argument("--pin", choices=["both", "yes", "no"], default="both", help="section perf: server and load tool on cores of their own")
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 4, 16], help="section perf: requests in flight")
     parser.add_argument("sections", nargs="*", metavar="section", help=f"of: {', '.join(SECTIONS)}")
