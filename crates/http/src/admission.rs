@@ -2,11 +2,10 @@
 //! before anything of its body is read.
 
 use galatea_frontend::{Action, Caller};
-use http::{HeaderValue, Response};
 
 use crate::{
-    body::Body,
     received::Received,
+    response::Response,
     responses::{failure, not_admitted},
     same_site,
     state::ServerState,
@@ -16,10 +15,10 @@ use crate::{
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
-    received: &mut Received,
+    received: &mut Received<'_>,
     action: Action<'_>,
-    content_type: HeaderValue,
-) -> Option<Response<Body>> {
+    content_type: &'static str,
+) -> Option<Response> {
     match state.options.authentication.is_active() {
         true => asked(state, received, &action, (content_type, false)),
         false => None,
@@ -29,10 +28,10 @@ pub(crate) fn refusal(
 /// The same for what browsers show, whose users type a key.
 pub(crate) fn refusal_of_page(
     state: &ServerState,
-    received: &mut Received,
+    received: &mut Received<'_>,
     action: Action<'_>,
-    content_type: HeaderValue,
-) -> Option<Response<Body>> {
+    content_type: &'static str,
+) -> Option<Response> {
     let is_asked = state.options.authentication.is_active();
     is_asked.then(|| asked(state, received, &action, (content_type, true))).flatten()
 }
@@ -41,10 +40,10 @@ pub(crate) fn refusal_of_page(
 #[inline]
 pub(crate) fn refusal_by_limits(
     state: &ServerState,
-    received: &mut Received,
-    content_type: HeaderValue,
-) -> Option<Response<Body>> {
-    let connection = received.connection();
+    received: &mut Received<'_>,
+    content_type: &'static str,
+) -> Option<Response> {
+    let connection = received.connection;
     let (client, connection) = (&connection.client, &connection.account);
     let identity = received.caller.identity();
     let account = state.options.client_limits.account(client, connection, identity)?;
@@ -54,13 +53,13 @@ pub(crate) fn refusal_by_limits(
 
 fn asked(
     state: &ServerState,
-    received: &mut Received,
+    received: &mut Received<'_>,
     action: &Action<'_>,
-    (content_type, is_page): (HeaderValue, bool),
-) -> Option<Response<Body>> {
-    let client = &received.connection().client;
-    let headers = received.headers();
-    let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    (content_type, is_page): (&'static str, bool),
+) -> Option<Response> {
+    let client = &received.connection.client;
+    let headers = received.head;
+    let values = |name| headers.get_all(name);
     match state.options.authentication.admit(client, values, || *action) {
         Ok(caller) => admitted(received, caller),
         Err(error) => {
@@ -74,11 +73,11 @@ fn asked(
 }
 
 /// What a browser adds by itself, a page of another site could have had it send.
-fn admitted(received: &mut Received, caller: Caller) -> Option<Response<Body>> {
+fn admitted(received: &mut Received<'_>, caller: Caller) -> Option<Response> {
     if let Some(identity) = caller.identity() {
         received.exchange.is_by(identity);
     }
     let is_browser = caller.is_browser();
     received.caller = caller;
-    is_browser.then(|| same_site::refusal(received.headers())).flatten()
+    is_browser.then(|| same_site::refusal(received.head)).flatten()
 }

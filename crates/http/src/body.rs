@@ -2,8 +2,6 @@
 
 use std::{
     borrow::Cow,
-    convert::Infallible,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     vec,
@@ -11,7 +9,6 @@ use std::{
 
 use bytes::Bytes;
 use galatea_types::MemoryBudget;
-use http_body::{Frame, SizeHint};
 
 use crate::{counted::counted, event_body::EventBody, streamed::StreamedBody};
 
@@ -58,12 +55,41 @@ impl Body {
         }
     }
 
+    /// Bytes of it that are to come, where the client is told before.
+    pub fn known_length(&self) -> Option<u64> {
+        match self {
+            Self::Whole(pieces) if !pieces.is_chunked || pieces.length == 0 => Some(pieces.length),
+            _ => None,
+        }
+    }
+
+    /// The next piece; `None` at its end.
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self {
+            Self::Whole(pieces) => Poll::Ready(pieces.next()),
+            Self::Streamed(streamed) => streamed.poll_piece(context),
+            Self::Events(events) => events.poll_piece(context),
+        }
+    }
+
+    /// Whether it is known that no further piece comes.
+    pub fn is_ended(&self) -> bool {
+        match self {
+            Self::Whole(pieces) => pieces.length == 0,
+            Self::Streamed(streamed) => streamed.is_ended(),
+            Self::Events(events) => events.is_ended(),
+        }
+    }
+
     /// Counts what is to be written to the budget.
     pub fn count_to(&mut self, budget: &Arc<MemoryBudget>) {
         if let Self::Whole(pieces) = self {
             pieces.first = pieces.first.take().map(|piece| counted(piece, budget));
-            let rest = std::mem::take(&mut pieces.rest);
-            pieces.rest = rest.map(|piece| counted(piece, budget)).collect::<Vec<_>>().into_iter();
+            if !pieces.rest.as_slice().is_empty() {
+                let rest = std::mem::take(&mut pieces.rest);
+                pieces.rest =
+                    rest.map(|piece| counted(piece, budget)).collect::<Vec<_>>().into_iter();
+            }
         }
     }
 
@@ -92,36 +118,5 @@ impl Pieces {
         let piece = self.first.take().or_else(|| self.rest.next())?;
         self.length = self.length.saturating_sub(piece.len() as u64);
         Some(piece)
-    }
-}
-
-impl http_body::Body for Body {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Whole(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
-            Self::Streamed(streamed) => streamed.poll_frame(context),
-            Self::Events(events) => events.poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(pieces) => pieces.length == 0,
-            Self::Streamed(streamed) => streamed.is_end_stream(),
-            Self::Events(events) => events.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(pieces) if !pieces.is_chunked => SizeHint::with_exact(pieces.length),
-            _ => SizeHint::default(),
-        }
     }
 }

@@ -3,15 +3,35 @@
 use std::{convert::Infallible, io};
 
 use galatea_frontend::{ClientLimitError, DecompressError, HeavyWorkError};
+use galatea_http1::BodyFault;
 use galatea_types::{Code, Error, OverBudget};
 
-use crate::wire::TooManyChunks;
+/// Most chunks in a body that hold something, as in Triton.
+pub(crate) const MAX_CHUNKS: u32 = 65_536;
+
+/// More chunks than are taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
+)]
+pub(crate) struct TooManyChunks;
+
+/// Why the rest of a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Io(io::Error),
+    #[error("end of file before message length reached")]
+    Incomplete,
+    #[error(transparent)]
+    Fault(BodyFault),
+}
 
 /// What is wrong with a body. The texts are Triton's where it has them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("failed to read the request body")]
-    Read(#[source] hyper::Error),
+    Read(#[from] ReadError),
     #[error(
         "{what} of {size} bytes exceeds the maximum allowed input size of {limit} bytes. Use --http-max-input-size to \
          increase the limit."

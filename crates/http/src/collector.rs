@@ -1,13 +1,13 @@
 //! The pieces of a body, joined as they come.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
 
 use crate::body_error::{BodyError, SizeLimit};
 
 /// A body up to this size is not counted to the budget: the number of connections bounds those.
 const UNCOUNTED: usize = 4 << 10;
-/// Most bytes read from a socket at once. The buffer grows to this under a long body, and its connection keeps it.
+/// Most bytes of a body in chunks that are read at once; the buffer for them grows to this.
 pub(crate) const READ_BUFFER: usize = 64 << 10;
 /// The budget is asked for so much at a time.
 const COUNTED_AT_ONCE: usize = 64 << 10;
@@ -57,22 +57,50 @@ impl<'m> Collector<'m> {
         }
     }
 
+    /// Bytes that have come.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Takes the next piece, which is used as it is where it is all there is.
     pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
-        self.size += data.len();
-        self.limit.check(self.size)?;
-        self.count()?;
         let is_first = self.whole.is_none() && self.block.is_none();
-        if is_first && self.has_free_placement && self.size >= self.expected {
+        if is_first && self.has_free_placement && data.len() >= self.expected {
+            self.has_read(data.len())?;
             self.whole = Some(data);
             return Ok(());
         }
+        self.extend(&data)
+    }
+
+    /// Takes a copy of the next piece.
+    pub fn extend(&mut self, data: &[u8]) -> Result<(), BodyError> {
+        self.has_read(data.len())?;
         let mut block = match self.block.take() {
             Some(block) if self.padding + self.size <= self.room => block,
             outgrown => self.grown(outgrown)?,
         };
-        block.extend_from_slice(&data);
+        block.extend_from_slice(data);
         self.block = Some(block);
         Ok(())
+    }
+
+    /// Room for at most `most` bytes of a body that is as long as expected, to be read into: what comes is told by
+    /// [`has_read`](Self::has_read).
+    pub fn room(&mut self, most: usize) -> Result<impl BufMut, BodyError> {
+        let block = match self.block.take() {
+            Some(block) if self.padding + self.size < self.room => block,
+            outgrown => self.grown(outgrown)?,
+        };
+        let room = self.room - self.padding - self.size;
+        Ok(self.block.insert(block).spare(room.min(most)))
+    }
+
+    /// So many bytes have come.
+    pub fn has_read(&mut self, count: usize) -> Result<(), BodyError> {
+        self.size += count;
+        self.limit.check(self.size)?;
+        self.count()
     }
 
     /// Asks the budget for what has come and is not counted yet.

@@ -4,11 +4,8 @@ use std::io;
 
 use bytes::Bytes;
 use galatea_frontend::{CompressionFormat, HeavyWork};
+use galatea_http1::{RequestHead, visible_text};
 use galatea_types::MemoryReservation;
-use http::{
-    HeaderMap, HeaderValue,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING},
-};
 
 use crate::{
     body_error::{BodyError, SizeLimit},
@@ -29,13 +26,13 @@ pub(crate) enum Coding {
 
 impl Coding {
     /// How the body of a request comes; `None` where we do not understand it.
-    pub fn of_request(headers: &HeaderMap) -> Option<Self> {
-        headers.get(CONTENT_ENCODING).map_or(Some(Self::Identity), |v| Self::named(v.as_bytes()))
+    pub fn of_request(headers: &RequestHead) -> Option<Self> {
+        headers.get("content-encoding").map_or(Some(Self::Identity), Self::named)
     }
 
     /// The coding of highest weight that we have; of equal ones the first. A failed compression falls back to none.
-    pub fn for_response(headers: &HeaderMap) -> Self {
-        let values = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|v| v.to_str().ok());
+    pub fn for_response(headers: &RequestHead) -> Self {
+        let values = headers.get_all("accept-encoding").filter_map(visible_text);
         let mut best = (0.0, Self::Identity);
         for (coding, weight) in values.flat_map(|v| v.split(',')).filter_map(weighed) {
             if weight > best.0 {
@@ -55,12 +52,12 @@ impl Coding {
     }
 
     /// The value of `Content-Encoding`.
-    pub fn header_value(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
+    pub fn header_value(self) -> &'static str {
+        match self {
             Self::Identity => "identity",
             Self::Deflate => "deflate",
             Self::Gzip => "gzip",
-        })
+        }
     }
 }
 
@@ -145,10 +142,10 @@ fn compress_now(coding: Coding, pieces: &[Bytes]) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sent_head;
 
     fn chosen(accepted: &'static str) -> Coding {
-        let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
-        Coding::for_response(&headers)
+        Coding::for_response(&sent_head::with(&[("Accept-Encoding", accepted)]))
     }
 
     #[test]

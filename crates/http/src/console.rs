@@ -10,11 +10,9 @@ use galatea_console::{
 };
 use galatea_engine::Engine;
 use galatea_frontend::{Action, ApiCategory};
+use galatea_http1::{RequestHead, names, visible_text};
 use galatea_types::Error;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH, VARY},
-};
+use http::{Method, StatusCode};
 
 use crate::{
     admission,
@@ -22,12 +20,13 @@ use crate::{
     event_body::EventBody,
     options::HttpOptions,
     received::Received,
+    response::Response,
     responses::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
     same_site,
     state::ServerState,
 };
 
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const EVENTS: &str = "text/event-stream";
 /// The groups of calls that tell what the events tell.
 const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
     ApiCategory::Health,
@@ -66,21 +65,21 @@ pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
 pub(crate) async fn respond(
     state: &ServerState,
     route: ConsoleRoute,
-    received: &mut Received,
-) -> Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     if let Some(refusal) = admission::refusal_of_page(state, received, Action::ReadEverything, JSON)
     {
         return refusal;
     }
     received.exchange.is_routine();
-    if !matches!(*received.request.method(), Method::GET | Method::HEAD) {
+    if !matches!(*received.head.method(), Method::GET | Method::HEAD) {
         return method_not_allowed(JSON);
     }
     match route {
-        ConsoleRoute::File(file) => send_file(file, received.headers()),
-        ConsoleRoute::Events => refused(state, &SHOWN_BY_EVENTS, received.headers())
+        ConsoleRoute::File(file) => send_file(file, received.head),
+        ConsoleRoute::Events => refused(state, &SHOWN_BY_EVENTS, received.head)
             .unwrap_or_else(|| send_events(state, received)),
-        ConsoleRoute::Document => match refused(state, &SHOWN_BY_DOCUMENT, received.headers()) {
+        ConsoleRoute::Document => match refused(state, &SHOWN_BY_DOCUMENT, received.head) {
             Some(refusal) => refusal,
             None => send_document(state, received).await,
         },
@@ -91,9 +90,9 @@ pub(crate) async fn respond(
 fn refused(
     state: &ServerState,
     categories: &[ApiCategory],
-    headers: &HeaderMap,
-) -> Option<Response<Body>> {
-    let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+    headers: &RequestHead,
+) -> Option<Response> {
+    let value_of = |name: &str| headers.get(name);
     let apis = &state.options.restricted_apis;
     let unmet = categories.iter().find_map(|category| apis.check(*category, value_of).err());
     if let Some(unmet) = unmet {
@@ -106,55 +105,47 @@ fn refused(
     is_over.then(|| failure(&Error::unavailable("Server exiting"), JSON))
 }
 
-fn send_file(file: &'static PageFile, headers: &HeaderMap) -> Response<Body> {
-    let validators = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+fn send_file(file: &'static PageFile, headers: &RequestHead) -> Response {
+    let validators = headers.get("if-none-match").and_then(visible_text);
     let mut response = match validators.is_some_and(|known| page::is_known(file, known)) {
-        true => {
-            let mut response = Response::new(Body::default());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
+        true => Response::new(StatusCode::NOT_MODIFIED, Body::default()),
         false => {
-            let takes_gzip = headers.get(ACCEPT_ENCODING).is_some_and(takes_gzip);
+            let takes_gzip = headers.get("accept-encoding").is_some_and(takes_gzip);
             let content = if takes_gzip { file.gzip } else { &file.content };
             let content = Body::pieces(Bytes::from_static(content), Vec::new());
-            let kind = HeaderValue::from_static(file.content_type);
-            let mut response = reply(StatusCode::OK, kind, content);
+            let mut response = reply(StatusCode::OK, file.content_type, content);
             if takes_gzip {
-                response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                response.head.set(names::CONTENT_ENCODING, "gzip");
             }
             response
         }
     };
-    response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
-    if let Ok(etag) = HeaderValue::from_str(&file.etag) {
-        response.headers_mut().insert(ETAG, etag);
-    }
+    response.head.set(names::VARY, "accept-encoding");
+    response.head.set(names::ETAG, file.etag.as_str());
     protected(response)
 }
 
 /// Browsers name it; with a weight, which might be 0, the plain text is sent.
-fn takes_gzip(accepted: &HeaderValue) -> bool {
-    accepted.to_str().is_ok_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
+fn takes_gzip(accepted: &[u8]) -> bool {
+    visible_text(accepted).is_some_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
 }
 
 /// With what tells a browser to be careful.
-fn protected(mut response: Response<Body>) -> Response<Body> {
+fn protected(mut response: Response) -> Response {
     for (name, value) in page::HEADERS {
-        let (name, value) = (HeaderName::from_static(name), HeaderValue::from_static(value));
-        response.headers_mut().insert(name, value);
+        response.head.set(name, value);
     }
     response
 }
 
-fn send_events(state: &ServerState, received: &Received) -> Response<Body> {
+fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
     let Some(console) = &state.console else { return crate::responses::not_found() };
-    if received.request.method() == Method::HEAD {
+    if received.head.method() == Method::HEAD {
         return protected(reply(StatusCode::OK, EVENTS, Body::default()));
     }
     match console.watch() {
         Ok(watcher) => {
-            let mut closing = received.connection().closing.clone();
+            let mut closing = received.connection.closing.clone();
             let drain = Box::pin(async move { closing.wait_for_drain().await });
             let body = EventBody::new(watcher, drain);
             protected(reply(StatusCode::OK, EVENTS, Body::Events(Box::new(body))))
@@ -164,9 +155,9 @@ fn send_events(state: &ServerState, received: &Received) -> Response<Body> {
 }
 
 /// On a control thread: it goes through models.
-async fn send_document(state: &ServerState, received: &Received) -> Response<Body> {
+async fn send_document(state: &ServerState, received: &Received<'_>) -> Response {
     let engine = state.engine.clone();
-    let models = Models::of_query(received.request.uri().query().unwrap_or_default());
+    let models = Models::of_query(received.head.query().unwrap_or_default());
     let has_console = state.console.is_some();
     let write = move || openapi::document(&engine, &models?, has_console);
     let written = state.engine.control().query(write).await.flatten();

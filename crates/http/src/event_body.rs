@@ -1,15 +1,12 @@
 //! The console's events as the body of a response.
 
 use std::{
-    convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use galatea_console::{END_OF_SERVER, END_OF_SLOW_WATCHER, Watcher};
-use galatea_frontend::CallGuard;
-use http_body::Frame;
 
 /// A body of events that ends when the server wants its clients to go away. It keeps no drain waiting: it is no request
 /// of a model.
@@ -17,24 +14,15 @@ pub(crate) struct EventBody {
     watcher: Watcher,
     drain: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_ended: bool,
-    _call: Option<CallGuard>,
 }
 
 impl EventBody {
     /// `drain` is over when the server wants its clients to go away.
     pub fn new(watcher: Watcher, drain: Pin<Box<dyn Future<Output = ()> + Send>>) -> Self {
-        Self { watcher, drain, is_ended: false, _call: None }
+        Self { watcher, drain, is_ended: false }
     }
 
-    /// The connection is busy until the body has ended.
-    pub fn hold(&mut self, call: CallGuard) {
-        self._call = Some(call);
-    }
-
-    pub fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_ended {
             return Poll::Ready(None);
         }
@@ -46,7 +34,7 @@ impl EventBody {
                 Poll::Pending => return Poll::Pending,
             },
         };
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+        Poll::Ready(Some(piece))
     }
 
     fn end(&mut self, event: &'static [u8]) -> Bytes {
@@ -54,7 +42,7 @@ impl EventBody {
         Bytes::from_static(event)
     }
 
-    pub fn is_end_stream(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.is_ended
     }
 }

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use galatea_engine::ServedModel;
+use galatea_http1::RequestHead;
 use galatea_protocol::http::{encode_generate, error_body, server_sent_event};
 use galatea_types::{Error, InferResponse, Result};
-use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_ENCODING};
+use http::StatusCode;
 
 use crate::{
     body::Body,
     load_report,
     received::Received,
+    response::Response,
     response_stream::ResponseStream,
     responses::{JSON, failed, failure, reply},
     route::ModelPath,
@@ -20,18 +22,18 @@ use crate::{
     work,
 };
 
-const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
+const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
 /// Answers with the one response of the model.
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received,
-) -> http::Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     match submit(state, path, received).await {
         Ok((_model, responses)) => {
             let response = in_one(state, responses).await;
-            load_report::added_to(response, &state.engine, received.headers())
+            load_report::added_to(response, &state.engine, received.head)
         }
         Err(error) => failure(&error, JSON),
     }
@@ -41,12 +43,12 @@ pub(crate) async fn respond(
 pub(crate) async fn respond_with_events(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received,
-) -> http::Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     match submit(state, path, received).await {
         Ok((model, responses)) => {
             let response = in_events(state, model, responses).await;
-            load_report::added_to(response, &state.engine, received.headers())
+            load_report::added_to(response, &state.engine, received.head)
         }
         Err(error) => failure(&error, JSON),
     }
@@ -55,12 +57,12 @@ pub(crate) async fn respond_with_events(
 async fn submit(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received,
+    received: &mut Received<'_>,
 ) -> Result<(Arc<ServedModel>, ResponseStream)> {
     let version = path.version()?;
     let model = state.engine.model(path.name, version)?;
     received.exchange.is_about(model.config().name(), model.version());
-    refuse_compressed(received.headers())?;
+    refuse_compressed(received.head)?;
     let body = received.body(None, state.json_limit()).await?;
     let mut context = received.context();
     let decoded = work::decode_flat(state, (&model, version), body, &mut context.memory);
@@ -72,9 +74,9 @@ async fn submit(
 }
 
 /// Only inference requests may be compressed.
-fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
-    match headers.get(CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => {
+fn refuse_compressed(headers: &RequestHead) -> Result<()> {
+    match headers.get("content-encoding") {
+        Some(encoding) if encoding != b"identity" => {
             Err(Error::invalid_arg("Unsupported content-encoding, only 'identity' is supported."))
         }
         _ => Ok(()),
@@ -82,7 +84,7 @@ fn refuse_compressed(headers: &HeaderMap) -> Result<()> {
 }
 
 /// The status is that of the first response, as in Triton, even where the body is an error about their number.
-async fn in_one(state: &ServerState, mut responses: ResponseStream) -> http::Response<Body> {
+async fn in_one(state: &ServerState, mut responses: ResponseStream) -> Response {
     let (mut document, mut count) = (Document::default(), 0usize);
     loop {
         let response = responses.next().await;
@@ -122,7 +124,7 @@ async fn in_events(
     state: &ServerState,
     model: Arc<ServedModel>,
     mut responses: ResponseStream,
-) -> http::Response<Body> {
+) -> Response {
     let first = responses.next().await;
     let is_failed = matches!(first.result, Some(Err(_)));
     let status = if is_failed { StatusCode::BAD_REQUEST } else { StatusCode::OK };

@@ -6,12 +6,10 @@ use bytes::Bytes;
 use galatea_config::ModelConfig;
 use galatea_engine::ServedModel;
 use galatea_frontend::{CancelOnDrop, Exchange};
+use galatea_http1::{HeaderValue, RequestHead, names, visible_text};
 use galatea_protocol::{AnswerPlan, Regions, http::EncodedResponse};
 use galatea_types::{Error, InferResponse, LockExt, Refused, RequestContext, Responder, Result};
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE},
-};
+use http::StatusCode;
 
 use crate::{
     body::Body,
@@ -19,14 +17,15 @@ use crate::{
     compression::{self, Coding},
     lines,
     received::Received,
+    response::Response,
     responses::{JSON, TEXT, failure, ok_json, reply},
     route::ModelPath,
     state::ServerState,
     work::{self, InferBody},
 };
 
-const HEADER_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
-const OCTET_STREAM: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const HEADER_LENGTH: &str = "Inference-Header-Content-Length";
+const OCTET_STREAM: &str = "application/octet-stream";
 /// Below this one copy is cheaper than another piece to write.
 const MAX_JOINED: usize = 16 << 10;
 
@@ -34,9 +33,9 @@ const MAX_JOINED: usize = 16 << 10;
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received,
-) -> Response<Body> {
-    let is_in_lines = lines::are_accepted(received.headers());
+    received: &mut Received<'_>,
+) -> Response {
+    let is_in_lines = lines::are_accepted(received.head);
     let checked = (|| {
         let version = path.version()?;
         let model = state.engine.model(path.name, version)?;
@@ -50,7 +49,7 @@ pub(crate) async fn respond(
         Err(error) => return failure(&error, TEXT),
     };
     received.exchange.is_about(model.config().name(), model.version());
-    let Some(coding) = request_coding(state, received.headers()) else { return unknown_coding() };
+    let Some(coding) = request_coding(state, received.head) else { return unknown_coding() };
     let body = match read(state, received, coding).await {
         Ok(read) => read,
         Err((error, content_type)) => return failure(&error, content_type),
@@ -59,7 +58,7 @@ pub(crate) async fn respond(
     let mut exchange = std::mem::take(&mut received.exchange);
     let found = (model, version);
     let response = if is_in_lines {
-        let told = (received.headers_as_sent(), &mut exchange);
+        let told = (received.head, &mut exchange);
         lines::respond(state, found, body, context, told).await
     } else {
         respond_once(state, found, body, context, (received, &mut exchange)).await
@@ -73,8 +72,8 @@ async fn respond_once(
     (model, version): (Arc<ServedModel>, Option<i64>),
     body: InferBody,
     context: RequestContext,
-    (received, exchange): (&Received, &mut Exchange),
-) -> Response<Body> {
+    (received, exchange): (&Received<'_>, &mut Exchange),
+) -> Response {
     let submitted = submit(state, (&model, version), body, context, (received, exchange)).await;
     let (plan, answer) = match submitted {
         Ok(submitted) => submitted,
@@ -87,14 +86,13 @@ async fn respond_once(
         }
         Err(error) => Err(error),
     };
-    let headers = received.headers_as_sent();
     match encoded {
         Ok(encoded) => match state.binary_media_type {
             Some(media_type) if state.answers_by_media_type => {
                 success_as_media(media_type, encoded)
             }
             Some(_) => success(encoded),
-            None => success_as(state, Coding::for_response(headers.parsed), encoded).await,
+            None => success_as(state, Coding::for_response(received.head), encoded).await,
         },
         Err(error) => failure(&error, TEXT),
     }
@@ -106,9 +104,9 @@ async fn submit(
     model: (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    (received, exchange): (&Received, &mut Exchange),
+    (received, exchange): (&Received<'_>, &mut Exchange),
 ) -> Result<(AnswerPlan, impl Future<Output = Result<InferResponse>> + use<>)> {
-    let connection = received.connection().clone();
+    let connection = received.connection.clone();
     let decode =
         move |body: &Bytes, length, config: &ModelConfig, version, regions: &dyn Regions| {
             let mut last_header = connection.last_header.lock_unpoisoned();
@@ -116,7 +114,7 @@ async fn submit(
         };
     let decoded = work::decode_infer(state, model, body, &mut context.memory, decode);
     let (mut request, plan) = decoded.await?;
-    state.forward_headers(received.headers_as_sent(), &mut request)?;
+    state.forward_headers(received.head, &mut request)?;
     exchange.is_read(&request, &mut context);
     exchange.is_submitted();
     let cancel = CancelOnDrop::new(context.cancellation.clone());
@@ -140,34 +138,34 @@ fn check_unary(model: &ServedModel) -> Result<()> {
 }
 
 /// A compression that we do not have is refused with the list of those we have.
-fn unknown_coding() -> Response<Body> {
+fn unknown_coding() -> Response {
     let mut response = failure(&Error::unsupported("Unsupported compression type"), TEXT);
-    let accepted = HeaderValue::from_static("gzip, deflate");
-    response.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    let accepted = "gzip, deflate";
+    response.head.set(names::ACCEPT_ENCODING, accepted);
     response
 }
 
 /// The body and where its JSON ends. An error comes with its content type.
 async fn read(
     state: &ServerState,
-    received: &mut Received,
+    received: &mut Received<'_>,
     coding: Coding,
-) -> Result<InferBody, (Error, HeaderValue)> {
+) -> Result<InferBody, (Error, &'static str)> {
     let as_text = |error: BodyError| (error.into(), TEXT);
     if coding != Coding::Identity {
         let limit = SizeLimit::of_compressed(state.options.max_input_size);
         let body = received.body(None, limit).await.map_err(as_text)?;
         // Only for alignment here: its limits are those of the content.
-        let hint = header_length(received.headers(), None).unwrap_or_default();
+        let hint = header_length(received.head, None).unwrap_or_default();
         let inflated = compression::decompress(state, body, hint, &mut received.memory).await;
         let content = inflated.map_err(as_text)?;
-        let header_length = header_length(received.headers(), Some(content.len() as u64));
+        let header_length = header_length(received.head, Some(content.len() as u64));
         return Ok(InferBody {
             content,
             header_length: header_length.map_err(|error| (error, TEXT))?,
         });
     }
-    let (headers, length) = (received.headers(), received.content_length());
+    let (headers, length) = (received.head, received.content_length());
     let header_length = match state.binary_media_type {
         Some(media_type) => media_header_length(media_type, headers, length),
         None => header_length(headers, length),
@@ -182,15 +180,15 @@ async fn read(
 }
 
 /// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.
-fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Option<usize>> {
+fn header_length(headers: &RequestHead, content_length: Option<u64>) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
-    let plain = value.to_str().ok().and_then(|text| text.parse().ok());
+    let plain = visible_text(value).and_then(|text| text.parse().ok());
     if let Some(length) =
         plain.filter(|&n: &usize| content_length.is_some_and(|all| n as u64 <= all))
     {
         return Ok(Some(length));
     }
-    let text = String::from_utf8_lossy(value.as_bytes());
+    let text = String::from_utf8_lossy(value);
     let unparsable = |_| {
         Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))
     };
@@ -201,10 +199,10 @@ fn header_length(headers: &HeaderMap, content_length: Option<u64>) -> Result<Opt
 /// The same, said by the media type of the body.
 fn media_header_length(
     media_type: &str,
-    headers: &HeaderMap,
+    headers: &RequestHead,
     content_length: Option<u64>,
 ) -> Result<Option<usize>> {
-    let given = headers.get(CONTENT_TYPE).map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let given = headers.get("content-type").map(String::from_utf8_lossy);
     let Some((before, number)) = given.as_deref().and_then(|text| text.split_once(media_type))
     else {
         return Ok(None);
@@ -232,16 +230,12 @@ fn in_body(length: i128, content_length: Option<u64>) -> Result<Option<usize>> {
 }
 
 /// The response in the coding the client asked for. Its header length is that of the JSON before it is compressed.
-async fn success_as(
-    state: &ServerState,
-    coding: Coding,
-    encoded: EncodedResponse,
-) -> Response<Body> {
+async fn success_as(state: &ServerState, coding: Coding, encoded: EncodedResponse) -> Response {
     if coding == Coding::Identity {
         return success(encoded);
     }
     let EncodedResponse { json, binary } = encoded;
-    let header_length = (!binary.is_empty()).then(|| HeaderValue::from(json.len()));
+    let header_length = (!binary.is_empty()).then_some(json.len() as u64);
     let mut pieces = vec![Bytes::from(json)];
     pieces.extend(binary);
     let Some(content) = compression::compress(state, coding, pieces.clone()).await else {
@@ -251,25 +245,23 @@ async fn success_as(
     let content_type = if header_length.is_some() { OCTET_STREAM } else { JSON };
     let mut response = reply(StatusCode::OK, content_type, content.into());
     if let Some(length) = header_length {
-        response.headers_mut().insert(HEADER_LENGTH, length);
+        response.head.set(HEADER_LENGTH, length);
     }
-    response.headers_mut().insert(CONTENT_ENCODING, coding.header_value());
+    response.head.set(names::CONTENT_ENCODING, coding.header_value());
     response
 }
 
 /// The response as the clients of SageMaker expect it: the media type says where its JSON ends.
-fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response<Body> {
+fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response {
     let mut response = success(encoded);
-    if let Some(length) = response.headers_mut().remove(HEADER_LENGTH) {
-        let media_type = [media_type.as_bytes(), length.as_bytes()].concat();
-        let media_type = HeaderValue::from_bytes(&media_type).unwrap_or(OCTET_STREAM);
-        response.headers_mut().insert(CONTENT_TYPE, media_type);
+    if let Some(HeaderValue::Number(length)) = response.head.remove(HEADER_LENGTH) {
+        response.head.set(names::CONTENT_TYPE, format!("{media_type}{length}"));
     }
     response
 }
 
 /// How the body comes; cloud platforms have no compressed ones.
-fn request_coding(state: &ServerState, headers: &HeaderMap) -> Option<Coding> {
+fn request_coding(state: &ServerState, headers: &RequestHead) -> Option<Coding> {
     match state.binary_media_type {
         Some(_) => Some(Coding::Identity),
         None => Coding::of_request(headers),
@@ -277,12 +269,12 @@ fn request_coding(state: &ServerState, headers: &HeaderMap) -> Option<Coding> {
 }
 
 /// The JSON, and behind it the binary tensors in output order; a header then gives where the JSON ends.
-fn success(encoded: EncodedResponse) -> Response<Body> {
+fn success(encoded: EncodedResponse) -> Response {
     let EncodedResponse { mut json, binary } = encoded;
     if binary.is_empty() {
         return ok_json(json);
     }
-    let header_length = HeaderValue::from(json.len());
+    let header_length = json.len() as u64;
     let total: usize = binary.iter().map(Bytes::len).sum();
     let body = if total <= MAX_JOINED {
         json.reserve_exact(total);
@@ -292,6 +284,6 @@ fn success(encoded: EncodedResponse) -> Response<Body> {
         Body::pieces(Bytes::from(json), binary)
     };
     let mut response = reply(StatusCode::OK, OCTET_STREAM, body);
-    response.headers_mut().insert(HEADER_LENGTH, header_length);
+    response.head.set(HEADER_LENGTH, header_length);
     response
 }

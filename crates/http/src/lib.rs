@@ -26,6 +26,7 @@ mod body_error;
 mod cloud;
 mod collector;
 mod compression;
+mod connection;
 mod console;
 mod counted;
 mod event_body;
@@ -41,15 +42,17 @@ mod readiness;
 mod received;
 mod repository;
 mod request_body;
+mod response;
 mod response_stream;
 mod responses;
 mod route;
 mod same_site;
+#[cfg(test)]
+mod sent_head;
 mod server;
 mod service;
 mod state;
 mod streamed;
-mod wire;
 mod work;
 
 pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, PathPatternError, SageMakerModels};

@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use galatea_engine::ServedModel;
 use galatea_frontend::Exchange;
+use galatea_http1::{RequestHead, visible_text};
 use galatea_protocol::{
     AnswerPlan,
     http::{decode_for_lines, error_line, response_line},
     http_status,
 };
 use galatea_types::{InferResponse, RequestContext, Response, Result};
-use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
+use http::StatusCode;
 
 use crate::{
     body::Body,
+    response::Response as HttpResponse,
     response_stream::ResponseStream,
     responses::{JSON, failure, reply},
     state::ServerState,
     streamed::StreamedBody,
-    wire::RequestHeaders,
     work::{self, InferBody},
 };
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Whether the client names the media type, which `*/*` does not.
-pub(crate) fn are_accepted(headers: &HeaderMap) -> bool {
-    let values =
-        headers.get_all(ACCEPT).into_iter().filter(|value| value.len() >= MEDIA_TYPE.len());
-    let values = values.filter_map(|value| value.to_str().ok());
+pub(crate) fn are_accepted(headers: &RequestHead) -> bool {
+    let values = headers.get_all("accept").filter(|value| value.len() >= MEDIA_TYPE.len());
+    let values = values.filter_map(visible_text);
     values.flat_map(|value| value.split(',')).any(names_lines)
 }
 
@@ -47,8 +47,8 @@ pub(crate) async fn respond(
     (model, version): (Arc<ServedModel>, Option<i64>),
     body: InferBody,
     context: RequestContext,
-    (headers, exchange): (RequestHeaders<'_>, &mut Exchange),
-) -> http::Response<Body> {
+    (headers, exchange): (&RequestHead, &mut Exchange),
+) -> HttpResponse {
     let submitted = submit(state, (&model, version), body, context, (headers, exchange)).await;
     let (mut responses, plan, empty) = match submitted {
         Ok(submitted) => submitted,
@@ -59,7 +59,7 @@ pub(crate) async fn respond(
     let labels = model.clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &labels);
     let body = StreamedBody::new(state, first, responses, Arc::new(write), model);
-    reply(status, HeaderValue::from_static(MEDIA_TYPE), Body::Streamed(Box::new(body)))
+    reply(status, MEDIA_TYPE, Body::Streamed(Box::new(body)))
 }
 
 async fn submit(
@@ -67,7 +67,7 @@ async fn submit(
     (model, version): (&Arc<ServedModel>, Option<i64>),
     body: InferBody,
     mut context: RequestContext,
-    (headers, exchange): (RequestHeaders<'_>, &mut Exchange),
+    (headers, exchange): (&RequestHead, &mut Exchange),
 ) -> Result<(ResponseStream, AnswerPlan, InferResponse)> {
     let memory = &mut context.memory;
     let decoded = work::decode_infer(state, (model, version), body, memory, decode_for_lines);
@@ -120,13 +120,11 @@ fn write_line(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sent_head;
 
     fn accepted(values: &[&'static str]) -> bool {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(ACCEPT, HeaderValue::from_static(value));
-        }
-        are_accepted(&headers)
+        let headers: Vec<_> = values.iter().map(|value| ("Accept", *value)).collect();
+        are_accepted(&sent_head::with(&headers))
     }
 
     #[test]

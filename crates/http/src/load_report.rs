@@ -2,13 +2,13 @@
 //! `generate` and where the request asks for it.
 
 use galatea_engine::Engine;
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use galatea_http1::RequestHead;
 
-use crate::body::Body;
+use crate::response::Response;
 
 /// Asks for a report, in a format.
 const ASKED: &str = "endpoint-load-metrics-format";
-const REPORT: HeaderName = HeaderName::from_static("endpoint-load-metrics");
+const REPORT: &str = "Endpoint-Load-Metrics";
 
 /// The metrics that a report is made of, as backends of language models define them, and the label that tells them apart.
 const FAMILY: &str = "nv_trt_llm_kv_cache_block_metrics";
@@ -17,15 +17,11 @@ const TYPE: &str = "kv_cache_block_type";
 const MAX_SERIES: usize = 256;
 
 /// The response, with a report where one is asked for and a model gives its figures.
-pub(crate) fn added_to(
-    mut response: Response<Body>,
-    engine: &Engine,
-    headers: &HeaderMap,
-) -> Response<Body> {
-    let format = headers.get(ASKED).map(HeaderValue::as_bytes).and_then(Format::named);
-    let report = format.and_then(|format| CacheLoad::of(engine)?.report(format));
+pub(crate) fn added_to(mut response: Response, engine: &Engine, headers: &RequestHead) -> Response {
+    let format = headers.get(ASKED).and_then(Format::named);
+    let report = format.and_then(|format| Some(CacheLoad::of(engine)?.report(format)));
     if let Some(report) = report {
-        response.headers_mut().insert(REPORT, report);
+        response.head.set(REPORT, report);
     }
     response
 }
@@ -70,11 +66,11 @@ impl CacheLoad {
         Some(Self { used: used?, most: most?, tokens_per_block: tokens_per_block? })
     }
 
-    fn report(self, format: Format) -> Option<HeaderValue> {
+    fn report(self, format: Format) -> String {
         let utilization = if self.most > 0.0 { self.used / self.most } else { 0.0 };
         // Of an `as` to an integer what is too much becomes the largest.
         let capacity = (self.most * self.tokens_per_block) as u64;
-        let text = match format {
+        match format {
             Format::Text => format!(
                 "TEXT named_metrics.kv_cache_utilization={utilization:.6}, \
                  named_metrics.max_token_capacity={capacity}"
@@ -82,8 +78,7 @@ impl CacheLoad {
             Format::Json => format!(
                 r#"JSON {{"named_metrics":{{"kv_cache_utilization":{utilization:?},"max_token_capacity":{capacity}}}}}"#
             ),
-        };
-        HeaderValue::try_from(text).ok()
+        }
     }
 }
 
@@ -95,7 +90,7 @@ mod tests {
     fn a_report_has_two_forms() {
         let report = |used: f64, most: f64, format: Format| {
             let load = CacheLoad { used, most, tokens_per_block: 64.0 };
-            load.report(format).expect("a header").to_str().expect("text").to_owned()
+            load.report(format)
         };
         assert_eq!(
             report(3.0, 8.0, Format::Text),

@@ -3,16 +3,16 @@
 use galatea_protocol::http::{decode_log_change, log_settings};
 use galatea_telemetry::logger::{self, LogChange};
 use galatea_types::Result;
-use http::{Method, Response};
+use http::Method;
 
-use crate::{body::Body, received::Received, responses::ok_or_failure, state::ServerState};
+use crate::{received::Received, response::Response, responses::ok_or_failure, state::ServerState};
 
 /// What is in force, after the change that a POST asks for.
 pub(crate) async fn respond(
     state: &ServerState,
     method: &Method,
-    received: &mut Received,
-) -> Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     let changed = match *method {
         Method::POST => change(state, received).await,
         _ => Ok(()),
@@ -20,7 +20,7 @@ pub(crate) async fn respond(
     ok_or_failure(changed.map(|()| log_settings(&logger::settings())))
 }
 
-async fn change(state: &ServerState, received: &mut Received) -> Result<()> {
+async fn change(state: &ServerState, received: &mut Received<'_>) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let mut wanted = LogChange::default();
     let read = decode_log_change(&body, &mut wanted);

@@ -3,17 +3,16 @@
 use galatea_engine::{Engine, ModelStatisticsEntry, ServedModel};
 use galatea_protocol::http::{model_metadata, server_metadata, statistics};
 use galatea_types::{Error, Result};
-use http::Response;
 
 use crate::{
-    body::Body,
     received::Received,
+    response::Response,
     responses::{JSON, failure, health, leaving, not_found, ok_json, ok_or_failure, ready_but},
     route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     state::ServerState,
 };
 
-pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
+pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response {
     let engine = &state.engine;
     match route {
         Route::Live => health(state.is_live()),
@@ -45,11 +44,7 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>) -> Response<Body> {
     }
 }
 
-fn respond_for_model(
-    state: &ServerState,
-    action: ModelAction,
-    model: ModelPath<'_>,
-) -> Response<Body> {
+fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<'_>) -> Response {
     let version = match model.version() {
         Ok(version) => version,
         Err(error) => return failure(&error, JSON),
@@ -81,7 +76,7 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
 }
 
 /// Of every model there is: on a control thread, for there may be thousands.
-pub(crate) async fn all_statistics(state: &ServerState, received: &Received) -> Response<Body> {
+pub(crate) async fn all_statistics(state: &ServerState, received: &Received<'_>) -> Response {
     let (engine, caller) = (state.engine.clone(), received.caller.clone());
     let list = move || {
         let mut entries = engine.statistics(None, None)?;
@@ -104,7 +99,7 @@ fn shared_memory(
     kind: SharedMemoryKind,
     action: SharedMemoryAction,
     region: Option<&str>,
-) -> Response<Body> {
+) -> Response {
     let kind = match kind {
         SharedMemoryKind::System => "system",
         SharedMemoryKind::Cuda => "cuda",
@@ -120,6 +115,6 @@ fn shared_memory(
     }
 }
 
-fn not_supported(what: &str) -> Response<Body> {
+fn not_supported(what: &str) -> Response {
     failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
 }

@@ -1,16 +1,15 @@
 //! Whether one model is ready. A model that is not, or not there, is answered with 400.
 
 use galatea_types::Error;
-use http::Response;
 
 use crate::{
-    body::Body,
+    response::Response,
     responses::{JSON, TEXT, failure, health},
     route::ModelPath,
     state::ServerState,
 };
 
-pub(crate) async fn respond(state: &ServerState, path: ModelPath<'_>) -> Response<Body> {
+pub(crate) async fn respond(state: &ServerState, path: ModelPath<'_>) -> Response {
     let version = match path.version() {
         Ok(version) => version,
         Err(error) => return failure(&error, JSON),

@@ -6,11 +6,10 @@ use galatea_engine::{IndexEntry, LoadOverrides};
 use galatea_frontend::{Action, Caller};
 use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
 use galatea_types::Result;
-use http::Response;
 
-use crate::{body::Body, received::Received, responses::ok_or_failure, state::ServerState};
+use crate::{received::Received, response::Response, responses::ok_or_failure, state::ServerState};
 
-pub(crate) async fn index(state: &ServerState, received: &mut Received) -> Response<Body> {
+pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> Response {
     let (engine, caller) = (state.engine.clone(), received.caller.clone());
     let body = body_of(state, received).await;
     let list = move || {
@@ -37,8 +36,8 @@ fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
 pub(crate) async fn load(
     state: &ServerState,
     name: String,
-    received: &mut Received,
-) -> Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(load_now(state, name, body).await)
 }
@@ -59,8 +58,8 @@ async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Res
 pub(crate) async fn unload(
     state: &ServerState,
     name: String,
-    received: &mut Received,
-) -> Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(unload_now(state, name, body, &received.caller).await)
 }
@@ -83,6 +82,6 @@ async fn unload_now(
     Ok(Vec::new())
 }
 
-async fn body_of(state: &ServerState, received: &mut Received) -> Result<Bytes> {
+async fn body_of(state: &ServerState, received: &mut Received<'_>) -> Result<Bytes> {
     Ok(received.body(None, state.json_limit()).await?)
 }

@@ -3,7 +3,7 @@
 use galatea_frontend::{Action, ApiCategory};
 use galatea_protocol::parse_model_version;
 use galatea_types::Result;
-use http::{HeaderValue, Method};
+use http::Method;
 
 use crate::responses::{JSON, TEXT};
 
@@ -256,7 +256,7 @@ impl<'p> Route<'p> {
     }
 
     /// Content type of an error that is answered before the handler starts.
-    pub fn early_error_type(&self) -> HeaderValue {
+    pub fn early_error_type(&self) -> &'static str {
         use ModelAction::{Infer, Ready};
         match self {
             Route::Live | Route::Ready => TEXT,

@@ -1,15 +1,12 @@
 //! From a request to its response: routing, refusals while the server exits, the panic wall.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use galatea_engine::Engine;
-use galatea_frontend::{Action, Answer, ApiCategory, CallGuard, Exchange, catch_panic};
+use galatea_frontend::{Action, Activity, Answer, ApiCategory, Exchange, catch_panic};
+use galatea_http1::{RequestHead, names, visible_text};
 use galatea_types::{Error, product};
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response,
-    header::{CONNECTION, SERVER},
-};
-use hyper::body::Incoming;
+use http::Method;
 
 use crate::{
     HttpOptions, admission,
@@ -21,14 +18,15 @@ use crate::{
     console, generate, infer, log_settings, management, metrics, readiness,
     received::{Received, call_of},
     repository,
-    responses::{Failed, JSON, TEXT, failure, method_not_allowed, not_found, restricted},
+    response::Response,
+    responses::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
     route::{self, ModelAction, Route},
     same_site,
     state::{Connection, ServerState},
 };
 
 /// Which program answers.
-const PROGRAM: HeaderValue = HeaderValue::from_static(product::NAME_SLASH_VERSION);
+const PROGRAM: &str = product::NAME_SLASH_VERSION;
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
@@ -75,16 +73,21 @@ impl Service {
 
     pub async fn call(
         &self,
-        request: Request<Incoming>,
-        call: CallGuard,
+        head: &RequestHead,
+        activity: &Arc<Activity>,
         connection: &Arc<Connection>,
-    ) -> Response<Body> {
+    ) -> Response {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(request, call, connection, &self.state);
+        let mut received = Received::new(head, activity, connection, &self.state);
+        // Pinned where it is made: it is long, and would be moved else.
         let response = match &self.content {
-            Content::Inference => catch_panic(REQUEST, self.dispatch(&mut received)).await,
+            Content::Inference => {
+                let answer = pin!(self.dispatch(&mut received));
+                catch_panic(REQUEST, answer).await
+            }
             Content::Cloud(front_end) => {
-                catch_panic(REQUEST, self.dispatch_cloud(front_end, &mut received)).await
+                let answer = pin!(self.dispatch_cloud(front_end, &mut received));
+                catch_panic(REQUEST, answer).await
             }
             Content::Metrics => {
                 catch_panic(REQUEST, async { self.answer_metrics(&mut received) }).await
@@ -94,45 +97,38 @@ impl Service {
             failure(&Error::internal("internal error while answering the request"), JSON)
         });
         self.tell(&mut received, &mut response);
-        let is_last = received.is_last() || self.state.in_flight.is_draining();
-        let call = received.into_call();
-        match response.body_mut() {
-            Body::Streamed(streamed) => streamed.hold(call),
-            Body::Events(events) => events.hold(call),
-            whole => whole.count_to(&self.state.options.memory),
-        }
-        response.headers_mut().insert(SERVER, PROGRAM);
-        if is_last {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response.body.count_to(&self.state.options.memory);
+        response.head.set(names::SERVER, PROGRAM);
+        if received.is_last() || self.state.in_flight.is_draining() {
+            response.head.set(names::CONNECTION, "close");
         }
         response
     }
 
     /// Tells what became of the request; of one that is answered bit by bit its body does, at its end.
-    fn tell(&self, received: &mut Received, response: &mut Response<Body>) {
+    fn tell(&self, received: &mut Received<'_>, response: &mut Response) {
         let mut exchange = std::mem::take(&mut received.exchange);
-        let status = response.status();
-        let failed = response.extensions_mut().remove::<Failed>();
-        match response.body_mut() {
+        let status = response.head.status;
+        match &mut response.body {
             Body::Streamed(streamed) => streamed.tell_by(exchange, status.as_u16()),
             whole => {
+                let failed = response.failed.as_ref();
                 let answer = Answer {
                     status: status.as_u16(),
                     bytes: whole.length(),
                     is_good: status.is_success(),
-                    failure: failed.as_ref().map(|Failed(error)| (error.code(), error.message())),
+                    failure: failed.map(|error| (error.code(), error.message())),
                 };
-                exchange.finish(|| call_of(&received.request), &answer);
+                exchange.finish(|| call_of(received.head), &answer);
             }
         }
     }
 
-    async fn dispatch(&self, received: &mut Received) -> Response<Body> {
-        let path = received.request.uri().path().to_owned();
-        let method = received.request.method().clone();
-        match route::parse(&path) {
-            Some(route) => self.answer(route, &method, received).await,
-            None => match console::parse(&path, self.state.console.is_some()) {
+    async fn dispatch(&self, received: &mut Received<'_>) -> Response {
+        let head = received.head;
+        match route::parse(head.path()) {
+            Some(route) => self.answer(route, head.method(), received).await,
+            None => match console::parse(head.path(), self.state.console.is_some()) {
                 Some(route) => console::respond(&self.state, route, received).await,
                 None => not_found(),
             },
@@ -143,12 +139,12 @@ impl Service {
     async fn dispatch_cloud(
         &self,
         front_end: &CloudFrontEnd,
-        received: &mut Received,
-    ) -> Response<Body> {
-        let redirect = CloudFrontEnd::redirect_of(received.headers()).cloned();
-        let redirect = redirect.as_ref().map(|value| value.to_str().unwrap_or_default());
-        let path = received.request.uri().path().to_owned();
-        match front_end.destination(received.request.method(), &path, redirect) {
+        received: &mut Received<'_>,
+    ) -> Response {
+        let head = received.head;
+        let redirect = CloudFrontEnd::redirect_of(head);
+        let redirect = redirect.map(|value| visible_text(value).unwrap_or_default());
+        match front_end.destination(head.method(), head.path(), redirect) {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
             Destination::Models(models, call) => self.answer_models(models, call, received).await,
             Destination::Metrics => {
@@ -157,7 +153,7 @@ impl Service {
                     None => metrics::of_engine(&self.state.engine),
                 }
             }
-            Destination::Refused(response) => response,
+            Destination::Refused(response) => *response,
         }
     }
 
@@ -166,12 +162,12 @@ impl Service {
         &self,
         models: &SageMakerModels,
         call: ModelsCall<'_>,
-        received: &mut Received,
-    ) -> Response<Body> {
+        received: &mut Received<'_>,
+    ) -> Response {
         if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT) {
             return refusal;
         }
-        if let Some(refusal) = self.restriction(call.category(), received.headers()) {
+        if let Some(refusal) = self.restriction(call.category(), received.head) {
             return refusal;
         }
         if let Some(refusal) = admission::refusal_by_limits(&self.state, received, TEXT) {
@@ -183,22 +179,22 @@ impl Service {
         }
     }
 
-    fn answer_metrics(&self, received: &mut Received) -> Response<Body> {
+    fn answer_metrics(&self, received: &mut Received<'_>) -> Response {
         if let Some(refusal) = admission::refusal(&self.state, received, Action::Metrics, TEXT) {
             return refusal;
         }
         received.exchange.is_routine();
-        metrics::respond(&self.state.engine, &received.request)
+        metrics::respond(&self.state.engine, received.head)
     }
 
-    fn restriction(&self, category: ApiCategory, headers: &HeaderMap) -> Option<Response<Body>> {
-        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+    fn restriction(&self, category: ApiCategory, headers: &RequestHead) -> Option<Response> {
+        let value_of = |name: &str| headers.get(name);
         let unmet = self.state.options.restricted_apis.check(category, value_of).err()?;
         Some(restricted(unmet))
     }
 
     /// Of a server that ends, or that starts and has enough requests waiting.
-    async fn refusal(&self, content_type: HeaderValue) -> Option<Response<Body>> {
+    async fn refusal(&self, content_type: &'static str) -> Option<Response> {
         let reason = if self.state.in_flight.is_closed() {
             self.state.engine.count_refused_at_exit();
             "Server exiting"
@@ -214,8 +210,8 @@ impl Service {
         &self,
         route: Route<'_>,
         method: &Method,
-        received: &mut Received,
-    ) -> Response<Body> {
+        received: &mut Received<'_>,
+    ) -> Response {
         note_subject(route, &mut received.exchange);
         let content_type = route.early_error_type();
         if let Some(refusal) =
@@ -226,7 +222,7 @@ impl Service {
         if route.category() == ApiCategory::Health {
             received.exchange.is_routine();
         }
-        if let Some(refusal) = self.restriction(route.category(), received.headers()) {
+        if let Some(refusal) = self.restriction(route.category(), received.head) {
             return refusal;
         }
         if route.category() != ApiCategory::Health
@@ -239,7 +235,7 @@ impl Service {
             return method_not_allowed(route.early_error_type());
         }
         if route.changes_server(method)
-            && let Some(refusal) = same_site::refusal(received.headers())
+            && let Some(refusal) = same_site::refusal(received.head)
         {
             return refusal;
         }

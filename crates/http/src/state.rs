@@ -4,15 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight};
+use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight, Stream};
+use galatea_http1::RequestHead;
 use galatea_protocol::http::LastHeader;
 use galatea_types::{InferRequest, Result};
 
-use crate::{
-    HttpOptions,
-    body_error::SizeLimit,
-    wire::{RequestHeaders, Wire},
-};
+use crate::{HttpOptions, body_error::SizeLimit, connection::Io};
 
 /// One per server, for all connections.
 pub(crate) struct ServerState {
@@ -32,20 +29,25 @@ pub(crate) struct Connection {
     pub client: Client,
     /// What its requests count to, where there are limits of clients.
     pub account: ConnectionAccount,
-    pub wire: Arc<Wire>,
+    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop: both run in one task.
+    pub io: Mutex<Io>,
     /// For responses without an end of their own.
     pub closing: Closing,
     pub last_header: Mutex<LastHeader>,
 }
 
 impl ServerState {
-    /// A new connection, which notes what its requests need.
-    pub fn connection(&self, client: Client, closing: Closing) -> Arc<Connection> {
-        let wire = Wire::new(self.options.header_forwarding.is_active());
+    /// A new connection.
+    pub fn connection(
+        &self,
+        stream: Box<dyn Stream>,
+        client: Client,
+        closing: Closing,
+    ) -> Arc<Connection> {
         Arc::new(Connection {
             client,
             account: self.options.client_limits.connection(),
-            wire,
+            io: Mutex::new(Io::new(stream)),
             closing,
             last_header: Mutex::default(),
         })
@@ -61,19 +63,7 @@ impl ServerState {
     }
 
     /// Adds the headers that the operator lets through to the parameters.
-    pub fn forward_headers(
-        &self,
-        headers: RequestHeaders<'_>,
-        request: &mut InferRequest,
-    ) -> Result<()> {
-        let forwarding = &self.options.header_forwarding;
-        let RequestHeaders { parsed, sent } = headers;
-        match sent {
-            Some(sent) => forwarding.forward(sent.iter(), request),
-            None => {
-                let parsed = parsed.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-                forwarding.forward(parsed, request)
-            }
-        }
+    pub fn forward_headers(&self, head: &RequestHead, request: &mut InferRequest) -> Result<()> {
+        self.options.header_forwarding.forward(head.headers(), request)
     }
 }

@@ -1,7 +1,6 @@
 //! Bodies that are written while the model still works.
 
 use std::{
-    convert::Infallible,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -9,11 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::ServedModel;
-use galatea_frontend::{
-    Answer, Call, CallGuard, Exchange, HeavyWork, HeavyWorkError, RequestGuard,
-};
+use galatea_frontend::{Answer, Call, Exchange, HeavyWork, HeavyWorkError, RequestGuard};
 use galatea_types::{MemoryBudget, Response};
-use http_body::Frame;
 
 use crate::{
     counted::counted, received::PROTOCOL, response_stream::ResponseStream, state::ServerState,
@@ -40,7 +36,6 @@ pub(crate) struct StreamedBody {
     memory: Arc<MemoryBudget>,
     is_ended: bool,
     _held: Held,
-    call: Option<CallGuard>,
     exchange: Exchange,
     status: u16,
 }
@@ -65,15 +60,9 @@ impl StreamedBody {
             memory: state.options.memory.clone(),
             is_ended: false,
             _held: (state.in_flight.begin(), model),
-            call: None,
             exchange: Exchange::default(),
             status: 0,
         }
-    }
-
-    /// The connection is busy until the body has ended.
-    pub fn hold(&mut self, call: CallGuard) {
-        self.call = Some(call);
     }
 
     /// The request is told of by this body: its head has this status.
@@ -81,10 +70,7 @@ impl StreamedBody {
         (self.exchange, self.status) = (exchange, status);
     }
 
-    pub fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             let piece = match &mut self.writing {
                 Some(writing) => {
@@ -111,7 +97,7 @@ impl StreamedBody {
             };
             if let Some(piece) = piece {
                 self.exchange.has_sent(piece.len());
-                return Poll::Ready(Some(Ok(Frame::data(counted(piece.into(), &self.memory)))));
+                return Poll::Ready(Some(counted(piece.into(), &self.memory)));
             }
         }
     }
@@ -129,7 +115,7 @@ impl StreamedBody {
         None
     }
 
-    pub fn is_end_stream(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.is_ended && self.writing.is_none()
     }
 }
@@ -137,7 +123,7 @@ impl StreamedBody {
 /// A body that is dropped earlier has lost its client.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
-        if self.is_end_stream() {
+        if self.is_ended() {
             let (status, is_good) = (self.status, self.status < 400);
             let answer = Answer { status, bytes: 0, is_good, failure: None };
             self.exchange.finish(|| STREAM, &answer);

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use galatea_frontend::{Action, ApiCategory};
+use galatea_http1::{RequestHead, visible_text};
 use galatea_protocol::http::{
     SageMakerLoad, SageMakerModel, decode_sagemaker_load, error_body, sagemaker_model,
     sagemaker_models,
 };
 use galatea_types::{Code, Error, Result};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Method, StatusCode};
 
 use super::{
     archive,
@@ -19,6 +20,7 @@ use crate::{
     body::Body,
     infer,
     received::Received,
+    response::Response,
     responses::{TEXT, failed, failure, reply},
     route::ModelPath,
     state::ServerState,
@@ -92,8 +94,8 @@ pub(crate) async fn respond(
     state: &ServerState,
     models: &SageMakerModels,
     call: ModelsCall<'_>,
-    received: &mut Received,
-) -> Response<Body> {
+    received: &mut Received<'_>,
+) -> Response {
     match call {
         ModelsCall::List => document(sagemaker_models(&ready(state, models))),
         ModelsCall::Get(name) => match models.get(name) {
@@ -122,26 +124,26 @@ fn ready(state: &ServerState, models: &SageMakerModels) -> Vec<SageMakerModel> {
 }
 
 /// Whatever header comes with it, the model is the one that was loaded under the name in the path.
-async fn invoke(state: &ServerState, model: &str, received: &mut Received) -> Response<Body> {
+async fn invoke(state: &ServerState, model: &str, received: &mut Received<'_>) -> Response {
     let mut response =
         infer::respond(state, ModelPath { name: model, version: None }, received).await;
-    let status = response.status();
+    let status = response.head.status;
     if status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }
-    let is_memory = out_of_memory::is_meant(&response.body().text());
-    *response.status_mut() = status_of_failure(is_memory);
+    let is_memory = out_of_memory::is_meant(&response.body.text());
+    response.head.status = status_of_failure(is_memory);
     response
 }
 
 async fn load(
     state: &ServerState,
     models: &SageMakerModels,
-    received: &mut Received,
+    received: &mut Received<'_>,
 ) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let SageMakerLoad { name, url } = decode_sagemaker_load(&body)?;
-    let model = model_name(received.headers(), &name);
+    let model = model_name(received.head, &name);
     let (engine, models) = (state.engine.clone(), models.clone());
     // On its own: a client that hangs up leaves nothing half done.
     let load = tokio::spawn(async move {
@@ -171,8 +173,8 @@ async fn load(
 
 /// What the engine calls it: the name of its archive, which answers carry then, or SageMaker's where the first cannot be
 /// the name of a model. One in a folder is such.
-fn model_name(headers: &HeaderMap, name: &str) -> String {
-    let target = headers.get(TARGET).and_then(|target| target.to_str().ok());
+fn model_name(headers: &RequestHead, name: &str) -> String {
+    let target = headers.get(TARGET).and_then(visible_text);
     target.filter(|target| !target.is_empty() && !target.contains('/')).unwrap_or(name).to_owned()
 }
 
@@ -226,16 +228,16 @@ async fn unload(
 }
 
 /// As the real server has it, without a type that says JSON.
-fn document(json: Vec<u8>) -> Response<Body> {
+fn document(json: Vec<u8>) -> Response {
     reply(StatusCode::OK, TEXT, json.into())
 }
 
-fn not_loaded() -> Response<Body> {
+fn not_loaded() -> Response {
     let reason = Error::not_found("no model of this name is loaded");
     failed(reply(StatusCode::NOT_FOUND, TEXT, Body::default()), reason)
 }
 
-fn done(result: Result<()>) -> Response<Body> {
+fn done(result: Result<()>) -> Response {
     let error = match result {
         Ok(()) => return reply(StatusCode::OK, TEXT, Body::default()),
         Err(error) => error,
@@ -255,6 +257,7 @@ fn status_of_failure(is_out_of_memory: bool) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sent_head;
 
     #[test]
     fn paths_and_methods_of_many_models() {
@@ -289,11 +292,8 @@ mod tests {
     #[test]
     fn the_header_names_the_model_unless_it_names_a_folder() {
         let name = |target: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            if let Some(target) = target {
-                headers.insert(TARGET, target.parse().expect("a value"));
-            }
-            model_name(&headers, "hash")
+            let headers: Vec<_> = target.iter().map(|target| (TARGET, *target)).collect();
+            model_name(&sent_head::with(&headers), "hash")
         };
         assert_eq!(name(None), "hash");
         assert_eq!(name(Some("")), "hash");

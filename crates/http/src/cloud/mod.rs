@@ -6,8 +6,9 @@ pub(crate) mod many_models;
 mod out_of_memory;
 mod path_pattern;
 
+use galatea_http1::RequestHead;
 use galatea_types::Error;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, StatusCode};
 
 use self::many_models::ModelsCall;
 pub use self::{
@@ -17,6 +18,7 @@ pub use self::{
 
 use crate::{
     body::Body,
+    response::Response,
     responses::{TEXT, failed, reply},
     route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},
 };
@@ -67,7 +69,7 @@ pub(crate) enum Destination<'r> {
     /// One of many models of SageMaker.
     Models(&'r SageMakerModels, ModelsCall<'r>),
     Metrics,
-    Refused(Response<Body>),
+    Refused(Box<Response>),
 }
 
 impl CloudFrontEnd {
@@ -120,7 +122,7 @@ impl CloudFrontEnd {
     }
 
     /// The header that redirects a request.
-    pub(crate) fn redirect_of(headers: &http::HeaderMap) -> Option<&HeaderValue> {
+    pub(crate) fn redirect_of(headers: &RequestHead) -> Option<&[u8]> {
         headers.get(REDIRECT)
     }
 }
@@ -162,5 +164,5 @@ fn redirected(path: &str) -> Destination<'_> {
 
 fn empty(status: StatusCode) -> Destination<'static> {
     let reason = Error::not_found(status.canonical_reason().unwrap_or_default());
-    Destination::Refused(failed(reply(status, TEXT, Body::default()), reason))
+    Destination::Refused(Box::new(failed(reply(status, TEXT, Body::default()), reason)))
 }

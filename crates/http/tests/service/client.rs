@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     time::Duration,
 };
 
@@ -69,6 +69,11 @@ impl Client {
 
     pub fn post(&mut self, path: &str, body: impl AsRef<[u8]>) -> Reply {
         self.request("POST", path, &[], body.as_ref())
+    }
+
+    /// The client sends nothing more, and reads on.
+    pub fn end(&self) {
+        self.stream.get_ref().shutdown(Shutdown::Write).expect("half closed");
     }
 
     /// Whether the server has closed the connection, with nothing left to read.

@@ -67,3 +67,35 @@ fn a_connection_that_sends_no_http_is_closed_and_the_others_go_on() {
     assert!(bad.is_closed());
     assert_eq!(good.get("/v2/health/live").status, 200);
 }
+
+#[test]
+fn a_client_that_sends_nothing_more_gets_the_answer_that_is_there_and_is_not_waited_for() {
+    let fixture = Fixture::start();
+    let mut done = Client::connect(fixture.address);
+    done.send("GET /v2/health/live HTTP/1.1\r\n\r\n");
+    done.end();
+    assert_eq!(done.receive(false).status, 200);
+    assert!(done.is_closed());
+    let mut slow = Client::connect(fixture.address);
+    let body = fp32("[1]", 1);
+    slow.send(head("POST", "/v2/models/slow/infer", &[], body.len()) + &body);
+    slow.end();
+    assert!(slow.is_closed(), "it has gone, for all that is known");
+}
+
+#[test]
+fn a_request_behind_a_long_body_is_read_from_where_that_ends() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    for length in [8 << 10, 70_000, 3 << 20] {
+        let long = " ".repeat(length) + &fp32("[5]", 1);
+        let next = head("GET", "/v2/health/ready", &[("X", "y")], 0);
+        let all = head("POST", INFER, &[], long.len()) + &long + &next + &next;
+        for size in [all.len(), 8191] {
+            all.as_bytes().chunks(size).for_each(|part| client.send(part));
+            let reply = client.receive(false);
+            assert!(reply.text().ends_with("\"data\":[5.0]}]}"), "{length}: {}", reply.text());
+            assert_eq!([client.receive(false).status, client.receive(false).status], [200, 200]);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 // The lint knows #[test] functions only; this is what they are made of.
 #![allow(clippy::expect_used)]
 
+mod bytes;
 mod chunks;
 mod client;
 mod cloud;

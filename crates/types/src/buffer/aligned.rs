@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 
 use super::Buffer;
 
@@ -66,6 +66,12 @@ impl AlignedBlock {
     /// Appends `count` zero bytes.
     pub fn extend_zeroed(&mut self, count: usize) {
         self.bytes.resize(self.bytes.len() + count, 0);
+    }
+
+    /// Room for at most `most` bytes behind the content, to be read into. There is less where the block was made for less, and
+    /// some where it is full: then it grows.
+    pub fn spare(&mut self, most: usize) -> impl BufMut {
+        (&mut self.bytes).limit(most)
     }
 
     /// The bytes so far, to be overwritten.

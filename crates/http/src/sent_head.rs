@@ -1,0 +1,13 @@
+//! Heads of requests for tests.
+
+use galatea_http1::RequestHead;
+
+/// The head of a request with these headers.
+pub(crate) fn with(headers: &[(&str, &str)]) -> RequestHead {
+    let lines: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let mut head = RequestHead::default();
+    let text = format!("GET / HTTP/1.1\r\n{lines}\r\n");
+    assert_eq!(head.read(text.as_bytes(), 0), Ok(Some(text.len())));
+    head
+}

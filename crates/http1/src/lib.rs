@@ -1,0 +1,24 @@
+//! HTTP/1 without sockets: the heads of requests and responses, and where bodies end (RFC 9112).
+//!
+//! A head is read into memory that is used again for the next one, and written behind what waits to be sent: a request
+//! and its response need no allocation here.
+//!
+//! **Invariants.** What is read does not depend on how the network has cut it. Which bytes belong to which request is
+//! decided here alone, and a request that says it in two ways is refused, or is the last of its connection.
+
+#![warn(missing_docs)]
+
+mod body_decoder;
+mod head_error;
+mod request_head;
+mod request_target;
+mod response_head;
+#[cfg(test)]
+mod tests;
+
+pub use body_decoder::{BodyDecoder, BodyFault, Step};
+pub use head_error::HeadError;
+pub use request_head::{Framing, MAX_HEAD, MAX_HEADERS, RequestHead, Version, visible_text};
+pub use response_head::{
+    Encoding, Header, HeaderValue, LAST_CHUNK, ResponseHead, names, write_chunk_size,
+};
