@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "grpc_message", run: grpc::message::run },
     Target { name: "grpc_request", run: grpc::request::run },
     Target { name: "http_binary", run: http::body::binary },
+    Target { name: "http_codec", run: http::codec::run },
     Target { name: "http_connection", run: http::connection::run },
     Target { name: "http_generate", run: http::body::generate },
     Target { name: "http_head", run: http::connection::head },

@@ -81,6 +81,7 @@ replayed! {
     grpc_message
     grpc_request
     http_binary
+    http_codec
     http_connection
     http_generate
     http_head

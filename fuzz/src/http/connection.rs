@@ -1,4 +1,4 @@
-//! Connections of the HTTP front end: hyper's parser, the routes, the bodies, the answers.
+//! Connections of the HTTP front end: the loop, the routes, the bodies, the answers.
 
 use std::io::Write;
 
