@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
+
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// When the client stops waiting, by its `grpc-timeout`: up to eight digits and a unit.
 pub(crate) fn deadline_of(headers: &HeaderMap) -> Option<Instant> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let text = headers.get(TIMEOUT)?.to_str().ok()?;
     Instant::now().checked_add(parse_timeout(text)?)
 }
 

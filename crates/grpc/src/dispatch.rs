@@ -1,31 +1,36 @@
 //! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
 
-use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc, time::Instant};
+use std::{
+    convert::Infallible,
+    future::ready,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
 use galatea_frontend::{
-    ApiCategory, CallGuard, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
-    InFlight, catch_panic,
+    ApiCategory, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
+    ConnectionSettings, InFlight,
 };
 use galatea_proto::{
     health::health_server::HealthServer,
     inference::grpc_inference_service_server::GrpcInferenceServiceServer,
 };
 use galatea_types::{ClientShare, MemoryBudget, MemoryReservation};
-use http::{HeaderMap, HeaderValue, Request, Response, request::Parts};
+use h2::RecvStream;
+use http::{HeaderValue, Request, Response, request::Parts};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tonic::{Status, body::Body, codegen::Service};
 
 use crate::{
     GrpcOptions,
-    call_body::{CALL, CallBody, Content, Held, INTERNAL_ERROR},
+    call::{Answering, ConnectionContext, Held},
     compression,
-    deadline::deadline_of,
+    content::Content,
     forwarded::Forwarded,
     health::HealthService,
-    infer,
     message::{MaxLength, over_budget, prefix},
     messages::Messages,
     outgoing::{self, MessageBody, StreamBody},
@@ -37,6 +42,7 @@ use crate::{
     status::status_of,
     stream::InferStream,
     told::Told,
+    unary_infer::{InferHead, UnaryInfer},
     unread::Reader,
 };
 
@@ -54,7 +60,6 @@ fn is_health_check(route: Option<Route>, path: &str) -> bool {
 }
 
 /// Answers every call that comes in on any connection.
-#[derive(Clone)]
 pub(crate) struct Dispatcher {
     inference: GrpcInferenceServiceServer<InferenceService>,
     health: HealthServer<HealthService>,
@@ -92,36 +97,47 @@ impl Dispatcher {
         &self.state.options.memory
     }
 
-    pub async fn answer(
-        self,
-        request: Request<Incoming>,
-        (call, client, account): (CallGuard, Client, ConnectionAccount),
-        reader: Reader,
-    ) -> Result<Response<CallBody>, Infallible> {
+    /// How patient the server is.
+    pub fn connection_settings(&self) -> &ConnectionSettings {
+        self.state.options.limits.settings()
+    }
+
+    /// Begins to answer a call on this connection. What is held for it goes into `held`.
+    pub fn begin(
+        context: &Arc<ConnectionContext>,
+        request: Request<RecvStream>,
+        held: &mut Held,
+    ) -> Begun {
+        let dispatcher = &context.dispatcher;
+        let state = &dispatcher.state;
         let route = Route::of(request.uri().path());
-        let mut told = Told::begin(&self.state.options.requests, client.peer, &request, route);
-        let Some(guard) = self.state.in_flight.try_begin() else {
-            self.state.engine.count_refused_at_exit();
-            return Ok(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
-        };
-        let mut memory = self.state.options.memory.reservation();
-        if let Err(error) = self.check_room(&mut memory) {
-            return Ok(told.refused(error).into_http());
+        let peer = context.client.peer;
+        let mut told = Told::begin(&state.options.requests, peer, &request, route);
+        let incoming = (request, context.unread.reader());
+        held.guard = state.in_flight.try_begin();
+        if held.guard.is_none() {
+            state.engine.count_refused_at_exit();
+            return Begun::Answered(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
         }
-        if !is_health_check(route, request.uri().path()) && !self.state.engine.started().await {
-            return Ok(told.refused(Status::unavailable(STARTING)).into_http());
+        if let Err(error) = dispatcher.check_room(&mut held.memory) {
+            return Begun::Answered(told.refused(error).into_http());
         }
-        let answer = self.route(route, request, (reader, &client, &account), &mut told);
-        let response = match catch_panic(CALL, answer).await {
-            Some(Ok(response)) => {
-                told.answered(&response, response.body().size());
-                response
-            }
-            Some(Err(status)) => told.refused(status).into_http(),
-            None => told.refused(Status::internal(INTERNAL_ERROR)).into_http(),
-        };
-        let held = Held::new(response.body(), guard, call, memory);
-        Ok(response.map(|content| CallBody::new(content, held)))
+        if state.engine.is_starting() && !is_health_check(route, incoming.0.uri().path()) {
+            let context = context.clone();
+            return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
+        }
+        Begun::Answering(dispatcher.answering(route, incoming, context, told))
+    }
+
+    fn answering(
+        &self,
+        route: Option<Route>,
+        incoming: Incoming,
+        context: &ConnectionContext,
+        mut told: Told,
+    ) -> Answering {
+        let answer = self.route(route, incoming, context, &mut told);
+        Answering { answer: Some(answer), told }
     }
 
     /// Whether one more call may be open.
@@ -134,19 +150,21 @@ impl Dispatcher {
         Err(Status::resource_exhausted(text))
     }
 
-    /// A call waits for its message in a future of its own kind: there may be very many that do.
+    /// What makes the response, or refuses the call.
     fn route(
         &self,
         route: Option<Route>,
-        request: Request<Incoming>,
-        (reader, client, account): (Reader, &Client, &ConnectionAccount),
+        (request, reader): Incoming,
+        context: &ConnectionContext,
         told: &mut Told,
     ) -> Answer {
         let state = self.state.clone();
-        let Some(route) = route else { return Box::pin(ready(Err(Status::unimplemented("")))) };
+        let Some(route) = route else { return Answer::refused(Status::unimplemented("")) };
+        let client = &context.client;
         let checked = self.check_head(route, &request, client, told);
         let counted = checked.and_then(|(caller, format)| {
-            let (caller, share) = self.count_to_client(route, caller, (client, account))?;
+            let (caller, share) =
+                self.count_to_client(route, caller, (client, &context.account))?;
             Ok((caller, share, format))
         });
         let (caller, share, format) = match counted {
@@ -166,33 +184,35 @@ impl Dispatcher {
         let messages = Messages::new(body, format, reader, max_length, &state);
         match route {
             Route::ModelInfer => {
-                let call = InferCall::new(&state, &head.headers);
+                let infer_head = InferHead::of(&head.headers, &state);
                 let forwarded = Forwarded::of(&head.headers, &state.options.header_forwarding);
-                Box::pin(model_infer(state, messages, call, (forwarded, caller, told.take())))
+                let (sent, told) = ((forwarded, caller), told.take());
+                Answer::Infer(UnaryInfer::new(state, infer_head, messages, sent, told))
             }
             Route::ModelStreamInfer => {
-                let call = InferCall::new(&state, &head.headers);
-                let stream = InferStream::new(&state, &head.headers, messages, call.deadline);
+                let InferHead { deadline, format } = InferHead::of(&head.headers, &state);
+                let stream = InferStream::new(&state, &head.headers, messages, deadline);
                 let stream = stream.told_of_by(told.take()).sent_by(caller);
-                let stream = StreamBody::new(stream, call.format, &state);
-                Box::pin(ready(Ok(outgoing::response(Content::Stream(stream), call.format))))
+                let stream = StreamBody::new(stream, format, &state);
+                let response = outgoing::response(Content::Stream(stream), format);
+                Answer::other(ready(Ok(response)))
             }
             Route::RepositoryModelLoad => {
-                Box::pin(while_holding(share, load(state, messages, caller)))
+                Answer::other(while_holding(share, load(state, messages, caller)))
             }
             Route::Inference(_) => {
                 head.extensions.insert(caller);
                 let answer = generated(Box::new(head), messages, self.inference.clone());
-                Box::pin(while_holding(share, answer))
+                Answer::other(while_holding(share, answer))
             }
             Route::HealthCheck => {
-                Box::pin(generated(Box::new(head), messages, self.health.clone()))
+                Answer::other(generated(Box::new(head), messages, self.health.clone()))
             }
             Route::HealthWatch => {
                 let answer = generated(Box::new(head), messages, self.health.clone());
-                Box::pin(async { Ok(answer.await?.map(into_watch)) })
+                Answer::other(async { Ok(answer.await?.map(into_watch)) })
             }
-            Route::Reflection(version) => Box::pin(reflect(state, version, head, messages)),
+            Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
         }
     }
 
@@ -247,62 +267,72 @@ impl Dispatcher {
 /// One that may send for ever is refused at once.
 fn refuse(
     route: Route,
-    request: Request<Incoming>,
+    request: Request<RecvStream>,
     reader: Reader,
-    state: &ServerState,
+    state: &Arc<ServerState>,
     status: Status,
 ) -> Answer {
     if route.is_stream() {
-        return Box::pin(ready(Err(status)));
+        return Answer::refused(status);
     }
     let messages = Messages::new(request.into_body(), None, reader, MaxLength::Small, state);
-    Box::pin(async move {
+    Answer::other(async move {
         drop(messages.only().await);
         Err(status)
     })
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Content>, Status>> + Send>>;
+/// A call that has come, and who reads its messages.
+type Incoming = (Request<RecvStream>, Reader);
+type Answered = Result<Response<Content>, Status>;
 
-/// What the head of a call says about its inferences.
-struct InferCall {
-    deadline: Option<Instant>,
-    /// Of the responses.
-    format: Option<CompressionFormat>,
+/// How far a call has come that has just begun.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
+pub(crate) enum Begun {
+    /// It waits for the server to start.
+    Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
+    Answering(Answering),
+    Answered(Response<Content>),
 }
 
-impl InferCall {
-    fn new(state: &ServerState, headers: &HeaderMap) -> Self {
-        let level = state.options.response_compression;
-        Self {
-            deadline: deadline_of(headers),
-            format: compression::format_of_response(level, headers),
+async fn begin_when_started(
+    context: Arc<ConnectionContext>,
+    route: Option<Route>,
+    incoming: Incoming,
+    mut told: Told,
+) -> Begun {
+    let dispatcher = &context.dispatcher;
+    if !dispatcher.state.engine.started().await {
+        return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
+    }
+    Begun::Answering(dispatcher.answering(route, incoming, &context, told))
+}
+
+/// What makes a response.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
+pub(crate) enum Answer {
+    /// In place: no allocation for the call that there are most of.
+    Infer(UnaryInfer),
+    /// In a future of its own kind: there may be very many that wait for their messages.
+    Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
+}
+
+impl Answer {
+    fn other(answer: impl Future<Output = Answered> + Send + 'static) -> Self {
+        Self::Other(Box::pin(answer))
+    }
+
+    fn refused(status: Status) -> Self {
+        Self::other(ready(Err(status)))
+    }
+
+    /// The response. A panic in here is the caller's to catch.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        match self {
+            Self::Infer(infer) => infer.poll(cx),
+            Self::Other(answer) => answer.as_mut().poll(cx),
         }
     }
-}
-
-async fn model_infer(
-    state: Arc<ServerState>,
-    messages: Messages,
-    call: InferCall,
-    (forwarded, caller, mut told): (Forwarded, Caller, Told),
-) -> Result<Response<Content>, Status> {
-    let answered = async {
-        let message = messages.only().await?;
-        let exchange = &mut told.exchange;
-        exchange.has_received(message.bytes.remaining());
-        infer::infer(&state, message, (forwarded, caller, exchange), call.deadline).await
-    };
-    let response = match answered.await {
-        Ok(response) => response,
-        Err(status) => return Err(told.refused(status)),
-    };
-    let body = match call.format {
-        None => MessageBody::new(response),
-        Some(format) => MessageBody::compressed(response, format, &state).await,
-    };
-    told.succeeded(body.size() as u64);
-    Ok(outgoing::response(Content::Message(body), call.format))
 }
 
 async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {
@@ -362,6 +392,6 @@ fn into_watch(content: Content) -> Content {
 }
 
 /// What an open call takes, about.
-const CALL_WEIGHT: usize = 4 << 10;
+pub(crate) const CALL_WEIGHT: usize = 4 << 10;
 /// Calls that may be open at a time on all connections.
 const MAX_CALLS: usize = 64 << 10;

@@ -1,26 +1,26 @@
-//! One inference: message in, message out.
+//! An inference: from a message to the request, from the response to a message.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use galatea_engine::{Engine, ServedModel};
 use galatea_frontend::{Action, Caller, CancelOnDrop, Exchange, HeavyWork, Subject};
 use galatea_proto::inference::ModelInferResponse;
 use galatea_protocol::{
     AnswerForm, AnswerPlan, NoRegions,
-    grpc::{Pieces, RequestMessage, check_message_size, decode, decoding_work, encode},
+    grpc::{
+        Pieces, RequestMessage, check_message_size, decode, decoding_work, encode, encode_response,
+    },
     parse_model_version,
 };
 use galatea_types::{
     Error, InferRequest, InferResponse, MemoryReservation, OverBudget, Refused, RequestContext,
     Responder, Result,
 };
-use tonic::Status;
 
 use crate::{
     forwarded::Forwarded,
-    message::{Message, over_budget},
-    state::ServerState,
-    status::status_of,
+    message::{Message, prefix},
 };
 
 /// What a class takes while an output is ranked, about: its text, and its place among the others.
@@ -79,7 +79,8 @@ pub(crate) fn prepare(
     Ok(Prepared { request, context, pending: Pending { model, plan, max_response_size, _cancel } })
 }
 
-fn prepare_unary(
+/// The request of a message of ModelInfer. `subject`: what it is about, as far as it could be read.
+pub(crate) fn prepare_unary(
     engine: &Engine,
     message: Message,
     (forwarded, caller): (&Forwarded, &Caller),
@@ -102,69 +103,6 @@ fn prepare_unary(
 pub(crate) fn is_heavy(message: &Pieces) -> bool {
     use bytes::Buf;
     HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
-}
-
-async fn prepare_anywhere(
-    state: &ServerState,
-    message: Message,
-    (forwarded, caller, exchange): (Forwarded, Caller, &mut Exchange),
-) -> Result<Prepared> {
-    let limit = state.options.max_response_size;
-    let mut subject = Subject::default();
-    let (prepared, subject) = if is_heavy(&message.bytes) {
-        let engine = state.engine.clone();
-        let prepare = move || {
-            let sent = (&forwarded, &caller);
-            let prepared = prepare_unary(&engine, message, sent, (limit, &mut subject));
-            (prepared, subject)
-        };
-        state.options.heavy_work.run(prepare).await?
-    } else {
-        let sent = (&forwarded, &caller);
-        let prepared = prepare_unary(&state.engine, message, sent, (limit, &mut subject));
-        (prepared, subject)
-    };
-    if let Some(known) = exchange.subject() {
-        *known = subject;
-    }
-    prepared
-}
-
-/// The whole of ModelInfer.
-pub(crate) async fn infer(
-    state: &ServerState,
-    message: Message,
-    (forwarded, caller, exchange): (Forwarded, Caller, &mut Exchange),
-    deadline: Option<Instant>,
-) -> Result<ModelInferResponse, Status> {
-    let prepared = prepare_anywhere(state, message, (forwarded, caller, exchange)).await;
-    let Prepared { request, mut context, pending } = prepared.map_err(|e| status_of(&e))?;
-    context.deadline = deadline;
-    exchange.is_read(&request, &mut context);
-    exchange.is_submitted();
-    let (responder, answer) = Responder::unary();
-    let submitted = pending.model.infer(request, context, responder);
-    submitted.map_err(|refused| status_of(&refused.into_error()))?;
-    let answer = match deadline {
-        None => answer.await,
-        Some(deadline) => tokio::time::timeout_at(deadline.into(), answer)
-            .await
-            .map_err(|_| Status::deadline_exceeded("Deadline Exceeded"))?,
-    };
-    // A responder answers also when it is dropped, so the channel never closes empty.
-    let answer = answer.unwrap_or_else(|_| Err(unanswered()));
-    if answer.is_ok() {
-        exchange.has_result();
-    }
-    let rendered = if pending.is_heavy(&answer) {
-        let mut memory = state.options.memory.reservation();
-        pending.count_to(&mut memory, &answer).map_err(over_budget)?;
-        let rendered = state.options.heavy_work.run(move || pending.render(answer)).await;
-        rendered.unwrap_or_else(|error| Err(error.into()))
-    } else {
-        pending.render(answer)
-    };
-    rendered.map_err(|e| status_of(&e))
 }
 
 pub(crate) fn unanswered() -> Error {
@@ -230,7 +168,21 @@ impl Pending {
         sizes.fold(0, usize::saturating_add)
     }
 
-    /// The message of a response, as the client asked for it and not longer than can be sent.
+    /// The bytes of the message of a response, as the client asked for it and not longer than can be sent.
+    pub fn render_pieces(
+        &self,
+        answer: Result<InferResponse>,
+        is_framed: bool,
+    ) -> Result<Vec<Bytes>> {
+        let label = |output: &str, class| self.model.label(output, class);
+        let (answer, limit) = (answer?, self.max_response_size);
+        match is_framed {
+            true => encode_response(answer, &self.plan, label, limit, prefix),
+            false => encode_response(answer, &self.plan, label, limit, |_| []),
+        }
+    }
+
+    /// The message of a response of a stream, the same.
     pub fn render(&self, answer: Result<InferResponse>) -> Result<ModelInferResponse> {
         let label = |output: &str, class| self.model.label(output, class);
         let message = encode(answer?, &self.plan, label)?;

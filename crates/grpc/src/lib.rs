@@ -10,10 +10,10 @@
 #![warn(missing_docs)]
 
 mod age;
-mod call_body;
-mod call_task;
+mod call;
 mod compression;
 mod connection;
+mod content;
 mod deadline;
 mod dispatch;
 mod farewell;
@@ -22,10 +22,13 @@ mod frames;
 mod guard;
 mod health;
 mod infer;
+mod joined;
+mod keep_alive;
 mod log_settings;
 mod message;
 mod messages;
 mod metadata;
+mod open_calls;
 mod options;
 mod outgoing;
 mod patience;
@@ -34,6 +37,7 @@ mod reflection;
 mod reply;
 mod repository;
 mod route;
+mod sending;
 mod server;
 mod service;
 mod state;
@@ -41,7 +45,9 @@ mod statistics;
 mod status;
 mod stream;
 mod told;
+mod unary_infer;
 mod unread;
+mod wakeups;
 
 pub use options::{GrpcOptions, ResponseCompression};
 pub use pings::PingRules;

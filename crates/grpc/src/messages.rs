@@ -8,11 +8,10 @@ use std::{
 };
 
 use bytes::Buf;
-use galatea_frontend::{CompressionFormat, HeavyWork};
+use galatea_frontend::CompressionFormat;
 use galatea_protocol::grpc::Pieces;
-use galatea_types::{MemoryBudget, MemoryReservation};
-use http_body::Body as _;
-use hyper::body::Incoming;
+use galatea_types::MemoryReservation;
+use h2::{Reason, RecvStream};
 use tonic::Status;
 
 use crate::{
@@ -24,21 +23,23 @@ use crate::{
 };
 
 /// A message as it came.
-enum Received {
+pub(crate) enum Received {
     Plain(Message),
     Compressed(Message, CompressionFormat),
 }
 
-type Decompressing = Pin<Box<dyn Future<Output = Result<Message, Status>> + Send>>;
+pub(crate) type Decompressing = Pin<Box<dyn Future<Output = Result<Message, Status>> + Send>>;
 
 /// Reads the messages of one call.
 pub(crate) struct Messages {
-    body: Incoming,
+    body: RecvStream,
     reader: Reader,
     /// What has come and is no message yet.
     received: Pieces,
     /// The message that is coming.
     announced: Option<Announced>,
+    /// That of a unary call, until the request has ended.
+    only: Option<Received>,
     /// How messages that are flagged for it are compressed.
     format: Option<CompressionFormat>,
     /// The message that came last, on another thread.
@@ -46,9 +47,8 @@ pub(crate) struct Messages {
     max_length: MaxLength,
     /// Of `received`.
     memory: MemoryReservation,
-    budget: Arc<MemoryBudget>,
-    heavy_work: Arc<HeavyWork>,
     patience: Patience,
+    state: Arc<ServerState>,
 }
 
 /// What the prefix says of its message.
@@ -61,24 +61,24 @@ struct Announced {
 impl Messages {
     /// `format`: of the messages that are flagged as compressed.
     pub fn new(
-        body: Incoming,
+        body: RecvStream,
         format: Option<CompressionFormat>,
         reader: Reader,
         max_length: MaxLength,
-        state: &ServerState,
+        state: &Arc<ServerState>,
     ) -> Self {
         Self {
             body,
             reader,
             received: Pieces::default(),
             announced: None,
+            only: None,
             format,
             decompressing: None,
             max_length,
             memory: state.options.memory.reservation(),
-            budget: state.options.memory.clone(),
-            heavy_work: state.options.heavy_work.clone(),
             patience: Patience::new(state.options.limits.settings()),
+            state: state.clone(),
         }
     }
 
@@ -109,29 +109,36 @@ impl Messages {
         }
     }
 
-    /// The one message of a unary call.
-    pub async fn only(mut self) -> Result<Message, Status> {
-        let mut message = None;
+    /// The one message of a unary call, as it came.
+    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received, Status>> {
         loop {
-            if message.is_none() {
-                message = self.take_message()?;
+            if self.only.is_none() {
+                self.only = self.take_message()?;
             }
-            if message.is_some() && self.received.has_remaining() {
-                return Err(Status::internal("the request holds more than one message"));
+            if self.only.is_some() && self.received.has_remaining() {
+                let text = "the request holds more than one message";
+                return Poll::Ready(Err(Status::internal(text)));
             }
-            if !poll_fn(|cx| self.poll_more(cx, true)).await? {
-                break;
+            if !ready!(self.poll_more(cx, true))? {
+                return Poll::Ready(self.only.take().ok_or_else(cut_short));
             }
         }
-        match message.ok_or_else(cut_short)? {
+    }
+
+    /// The same, decompressed.
+    pub async fn only(mut self) -> Result<Message, Status> {
+        match poll_fn(|cx| self.poll_only(cx)).await? {
             Received::Plain(message) => Ok(message),
             Received::Compressed(message, format) => self.decompress(message, format).await,
         }
     }
 
-    fn decompress(&self, message: Message, format: CompressionFormat) -> Decompressing {
-        let (max_length, heavy_work) = (self.max_length, self.heavy_work.clone());
-        Box::pin(async move { decompress(message, format, max_length, &heavy_work).await })
+    /// The content of a message of this call.
+    pub fn decompress(&self, message: Message, format: CompressionFormat) -> Decompressing {
+        let (max_length, state) = (self.max_length, self.state.clone());
+        Box::pin(
+            async move { decompress(message, format, max_length, &state.options.heavy_work).await },
+        )
     }
 
     fn take_message(&mut self) -> Result<Option<Received>, Status> {
@@ -158,7 +165,7 @@ impl Messages {
 
     /// What stays is counted for what stays.
     fn split_memory(&mut self, length: usize) -> MemoryReservation {
-        let mut rest = self.budget.reservation();
+        let mut rest = self.memory.sibling();
         rest.grow(self.received.remaining());
         let mut taken = std::mem::replace(&mut self.memory, rest);
         taken.shrink_to(length);
@@ -178,19 +185,25 @@ impl Messages {
 
     /// Takes what has come; `false` at the end.
     fn poll_more(&mut self, cx: &mut Context<'_>, is_awaited: bool) -> Poll<Result<bool, Status>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+        let Poll::Ready(data) = self.body.poll_data(cx) else {
             return self.poll_patience(cx, is_awaited);
         };
-        let Some(frame) = frame else { return Poll::Ready(Ok(false)) };
-        let frame =
-            frame.map_err(|e| Status::cancelled(format!("the request was cut off: {e}")))?;
         // Trailers of a request mean nothing to gRPC.
-        if let Ok(data) = frame.into_data() {
-            self.reader.has_read(data.len());
-            self.memory.try_grow(data.len()).map_err(over_budget)?;
-            self.patience.progress(data.len());
-            self.received.push(data);
-        }
+        let Some(data) = data else { return Poll::Ready(Ok(false)) };
+        let data = match data {
+            Ok(data) => data,
+            // It has said all that it wanted to.
+            Err(error) if error.reason() == Some(Reason::NO_ERROR) => {
+                return Poll::Ready(Ok(false));
+            }
+            Err(_) => return Poll::Ready(Err(Status::cancelled(CUT_OFF))),
+        };
+        // Refused only where the call has ended: nothing is waited for then.
+        let _ = self.body.flow_control().release_capacity(data.len());
+        self.reader.has_read(data.len());
+        self.memory.try_grow(data.len()).map_err(over_budget)?;
+        self.patience.progress(data.len());
+        self.received.push(data);
         Poll::Ready(Ok(true))
     }
 
@@ -208,6 +221,9 @@ impl Messages {
         })
     }
 }
+
+/// Nobody reads it but the log: the client, or the connection, is gone.
+const CUT_OFF: &str = "the request was cut off: error reading a body from connection";
 
 fn cut_short() -> Status {
     Status::internal("the request ends before its message does")

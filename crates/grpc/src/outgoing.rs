@@ -3,20 +3,20 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use galatea_frontend::{CompressionFormat, HeavyWork};
-use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
-use galatea_protocol::grpc::{encode_message, encode_stream_message};
+use galatea_proto::inference::ModelStreamInferResponse;
+use galatea_protocol::grpc::encode_stream_message;
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
-use http_body::Frame;
 use tonic::Status;
 
 use crate::{
     compression::{self, compress},
+    content::Piece,
     message::{PREFIX_LEN, prefix},
     state::ServerState,
     stream::InferStream,
@@ -25,29 +25,26 @@ use crate::{
 /// The one message of a response in frames, then the status.
 pub(crate) struct MessageBody {
     pieces: VecDeque<Bytes>,
-    has_sent_status: bool,
 }
 
 impl MessageBody {
-    pub fn new(message: ModelInferResponse) -> Self {
-        Self { pieces: encode_message(message, prefix).into(), has_sent_status: false }
+    /// Of a message in pieces.
+    pub fn new(pieces: Vec<Bytes>) -> Self {
+        Self { pieces: pieces.into() }
     }
 
-    /// The same, compressed where that makes it shorter.
+    /// Of a message without what comes before it, compressed where that makes it shorter.
     pub async fn compressed(
-        message: ModelInferResponse,
+        pieces: Vec<Bytes>,
         format: CompressionFormat,
         state: &ServerState,
     ) -> Self {
-        let pieces = encode_message(message, |_| []);
-        let pieces = compress(pieces, format, &state.options.heavy_work).await;
-        Self { pieces: pieces.into(), has_sent_status: false }
+        Self::new(compress(pieces, format, &state.options.heavy_work).await)
     }
 
     /// A message without fields.
     pub fn empty() -> Self {
-        let pieces = [Bytes::from_static(&[0; PREFIX_LEN])].into();
-        Self { pieces, has_sent_status: false }
+        Self { pieces: [Bytes::from_static(&[0; PREFIX_LEN])].into() }
     }
 
     /// Bytes that are not yet sent.
@@ -55,16 +52,9 @@ impl MessageBody {
         self.pieces.iter().map(Bytes::len).sum()
     }
 
-    pub fn next_frame(&mut self) -> Option<Frame<Bytes>> {
-        if let Some(piece) = next_piece(&mut self.pieces) {
-            return Some(Frame::data(piece));
-        }
-        (!std::mem::replace(&mut self.has_sent_status, true))
-            .then(|| Frame::trailers(trailers(&Status::ok(""))))
-    }
-
-    pub fn is_finished(&self) -> bool {
-        self.has_sent_status
+    pub fn next_piece(&mut self) -> Piece {
+        let piece = next_data(&mut self.pieces);
+        piece.map_or_else(|| Piece::Status(trailers(&Status::ok(""))), Piece::Data)
     }
 }
 
@@ -75,7 +65,6 @@ pub(crate) struct StreamBody {
     /// How messages are compressed, and where.
     compression: Option<(CompressionFormat, Arc<HeavyWork>)>,
     compressing: Option<Compressing>,
-    has_sent_status: bool,
 }
 
 type Compressing = Pin<Box<dyn Future<Output = Vec<Bytes>> + Send>>;
@@ -91,7 +80,6 @@ impl StreamBody {
             pieces: VecDeque::new(),
             compression: format.map(|format| (format, state.options.heavy_work.clone())),
             compressing: None,
-            has_sent_status: false,
         }
     }
 
@@ -107,11 +95,12 @@ impl StreamBody {
         }
     }
 
-    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
-        if self.has_sent_status {
-            return Poll::Ready(None);
-        }
-        while self.pieces.is_empty() {
+    /// Not to be called behind the status.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
+        loop {
+            if let Some(piece) = next_data(&mut self.pieces) {
+                return Poll::Ready(Piece::Data(piece));
+            }
             if let Some(compressing) = &mut self.compressing {
                 self.pieces = ready!(compressing.as_mut().poll(cx)).into();
                 self.compressing = None;
@@ -125,14 +114,8 @@ impl StreamBody {
                 Some(Err(status)) => status,
                 None => Status::ok(""),
             };
-            self.has_sent_status = true;
-            return Poll::Ready(Some(Frame::trailers(trailers(&status))));
+            return Poll::Ready(Piece::Status(trailers(&status)));
         }
-        Poll::Ready(next_piece(&mut self.pieces).map(Frame::data))
-    }
-
-    pub fn is_finished(&self) -> bool {
-        self.has_sent_status
     }
 }
 
@@ -140,7 +123,7 @@ impl StreamBody {
 /// that a client reads.
 const MAX_PIECE: usize = 64 << 10;
 
-fn next_piece(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
+fn next_data(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
     match pieces.front_mut() {
         Some(piece) if piece.len() > MAX_PIECE => Some(piece.split_to(MAX_PIECE)),
         _ => pieces.pop_front(),
@@ -149,20 +132,35 @@ fn next_piece(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
 
 /// A status as what ends a response.
 pub(crate) fn trailers(status: &Status) -> HeaderMap {
-    let mut trailers = HeaderMap::with_capacity(2);
     if status.code() == tonic::Code::Ok {
-        trailers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
-    } else if status.add_header(&mut trailers).is_err() {
+        return GOOD.clone();
+    }
+    let mut trailers = HeaderMap::with_capacity(2);
+    if status.add_header(&mut trailers).is_err() {
         // A text that no header can carry: the code alone, which is a number, can be.
         trailers.insert(Status::GRPC_STATUS, HeaderValue::from(i32::from(status.code())));
     }
     trailers
 }
 
+/// What ends a good response. Copied: to put it together takes several times as long.
+static GOOD: LazyLock<HeaderMap> =
+    LazyLock::new(|| [(Status::GRPC_STATUS, HeaderValue::from_static("0"))].into_iter().collect());
+
+/// The head of a response that is not compressed.
+static HEAD: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut head = HeaderMap::with_capacity(2);
+    head.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    compression::announce(None, &mut head);
+    head
+});
+
 /// A response whose messages come in `body`, compressed in that format.
 pub(crate) fn response<B>(body: B, format: Option<CompressionFormat>) -> Response<B> {
     let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    compression::announce(format, response.headers_mut());
+    *response.headers_mut() = HEAD.clone();
+    if format.is_some() {
+        compression::announce(format, response.headers_mut());
+    }
     response
 }

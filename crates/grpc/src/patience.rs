@@ -30,6 +30,11 @@ impl Patience {
         }
     }
 
+    /// The same, content with any progress.
+    pub fn with_any_progress(settings: &ConnectionSettings) -> Self {
+        Self { bytes_per_second: 0, ..Self::new(settings) }
+    }
+
     /// Bytes have moved.
     pub fn progress(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(bytes);

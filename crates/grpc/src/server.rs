@@ -1,24 +1,22 @@
 //! Starting the gRPC front end.
 
-use std::{io, sync::Arc};
-
-use galatea_engine::Engine;
-use galatea_frontend::{
-    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener,
-    PortTransport, Protocol, Stream,
-};
-use hyper::{server::conn::http2, service::service_fn};
-use hyper_util::rt::TokioIo;
+use std::{io, pin::Pin, sync::Arc};
 
 use crate::{
     GrpcOptions,
     age::ConnectionAge,
-    call_task::CallExecutor,
-    connection,
+    call::{Call, ConnectionContext},
+    connection::{self, Connection, ConnectionError},
     dispatch::Dispatcher,
     guard::Guarded,
+    keep_alive::KeepAliveRules,
     pings::{PingRules, Pings},
     unread::Unread,
+};
+use galatea_engine::Engine;
+use galatea_frontend::{
+    Activity, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight, Listener,
+    PortTransport, Protocol, Stream,
 };
 
 /// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
@@ -37,10 +35,14 @@ pub fn serve(
         uses_reserve: false,
     };
     let service = GrpcService {
-        builder: connection::builder(options),
+        http2: connection::http2(),
+        keep_alive: KeepAliveRules {
+            interval: options.keepalive_time,
+            timeout: options.keepalive_timeout,
+        },
         age: ConnectionAge::of(options),
         pings: options.pings,
-        dispatcher: Dispatcher::new(engine, options),
+        dispatcher: Arc::new(Dispatcher::new(engine, options)),
     };
     FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
 }
@@ -50,14 +52,15 @@ const OPENING: usize = 24 + 9;
 
 /// What is served on every connection.
 struct GrpcService {
-    builder: http2::Builder<CallExecutor>,
+    http2: h2::server::Builder,
+    keep_alive: KeepAliveRules,
     age: Option<ConnectionAge>,
     pings: PingRules,
-    dispatcher: Dispatcher,
+    dispatcher: Arc<Dispatcher>,
 }
 
 impl Protocol for GrpcService {
-    type Error = hyper::Error;
+    type Error = ConnectionError;
 
     fn in_flight(&self) -> &Arc<InFlight> {
         self.dispatcher.in_flight()
@@ -73,23 +76,20 @@ impl Protocol for GrpcService {
         client: Client,
         activity: Arc<Activity>,
         closing: Closing,
-    ) -> Result<(), hyper::Error> {
-        let dispatcher = self.dispatcher.clone();
-        let account = dispatcher.client_limits().connection();
+    ) -> Result<(), ConnectionError> {
         let memory = self.dispatcher.memory();
         let unread = Unread::new(connection::MOST_UNREAD, memory);
-        let stream =
-            Guarded::new(stream, Pings::new(self.pings), activity.clone(), unread.clone(), memory);
-        let answer = service_fn(move |request| {
-            let call = activity.begin_call();
-            dispatcher.clone().answer(
-                request,
-                (call, client.clone(), account.clone()),
-                unread.reader(),
-            )
-        });
-        let connection = self.builder.serve_connection(TokioIo::new(stream), answer);
-        let shut_down = http2::Connection::graceful_shutdown;
+        let pings = Pings::new(self.pings);
+        let stream = Guarded::new(stream, pings, activity.clone(), unread.clone(), memory);
+        let dispatcher = self.dispatcher.clone();
+        let account = dispatcher.client_limits().connection();
+        let context =
+            ConnectionContext { dispatcher, client, account, activity, unread: unread.clone() };
+        let context = Arc::new(context);
+        let answer = move |request, respond| Call::new(&context, request, respond);
+        let connection = Connection::new(stream, &self.http2, self.keep_alive, unread, answer);
+        let shut_down =
+            |connection: Pin<&mut Connection<_, _, _>>| connection.get_mut().shut_down();
         match self.age {
             None => closing.serve(connection, shut_down).await,
             Some(age) => age.serve(connection, closing, shut_down).await,

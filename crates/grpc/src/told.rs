@@ -7,7 +7,7 @@ use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
 use http::{HeaderMap, HeaderName, Request, Response};
 use tonic::Status;
 
-use crate::{route::Route, status::status_of};
+use crate::{content::Content, route::Route, status::status_of};
 
 const PROTOCOL: &str = "grpc";
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
@@ -92,8 +92,22 @@ impl Told {
         status
     }
 
+    /// The response to it, of which is told.
+    pub fn response_of(
+        &mut self,
+        answered: Result<Response<Content>, Status>,
+    ) -> Response<Content> {
+        match answered {
+            Ok(response) => {
+                self.answered(&response, response.body().size());
+                response
+            }
+            Err(status) => self.refused(status).into_http(),
+        }
+    }
+
     /// It was answered with this, of so many bytes, which may say that it has failed.
-    pub fn answered<B>(&mut self, response: &Response<B>, bytes: u64) {
+    fn answered<B>(&mut self, response: &Response<B>, bytes: u64) {
         if self.exchange.is_told() {
             return;
         }

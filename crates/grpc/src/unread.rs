@@ -47,6 +47,11 @@ impl Unread {
         self.counted.load(Relaxed)
     }
 
+    /// How many bytes have come since the connection began.
+    pub fn received_in_all(&self) -> usize {
+        self.received.load(Relaxed)
+    }
+
     pub fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes, Relaxed);
         self.count();

@@ -13,6 +13,7 @@ mod message;
 mod parameters;
 mod pieces;
 mod region;
+mod response;
 mod wire;
 
 #[cfg(test)]
@@ -23,4 +24,5 @@ pub use encode::{check_message_size, encode};
 pub use message::{RequestMessage, count_fields, decoding_work};
 pub use parameters::parameter_message;
 pub use pieces::Pieces;
-pub use wire::{encode_message, encode_stream_message};
+pub use response::encode_response;
+pub use wire::encode_stream_message;

@@ -11,18 +11,11 @@ use prost::{
 const RAW_OUTPUT_CONTENTS: u32 = 6;
 
 /// Tensors shorter than this are copied beside the rest: a piece of its own would cost more.
-const SHARED_FROM: usize = 16 << 10;
+pub(super) const SHARED_FROM: usize = 16 << 10;
 
-/// Writes a response as pieces in order. `prefix` comes before them, in the memory of the first piece; it
-/// is called with the length of the message. Long tensors are pieces of their own and are not copied.
-pub fn encode_message<const N: usize>(
-    message: ModelInferResponse,
-    prefix: impl FnOnce(usize) -> [u8; N],
-) -> Vec<Bytes> {
-    encode_within(message, |length, out| out.put_slice(&prefix(length)))
-}
-
-/// The same for a response of a stream, which may have an error beside it.
+/// Writes a response of a stream, which may have an error beside it, as pieces in order. `prefix` comes before them, in the
+/// memory of the first piece; it is called with the length of the message. Long tensors are pieces of their own and are not
+/// copied.
 pub fn encode_stream_message<const N: usize>(
     message: ModelStreamInferResponse,
     prefix: impl FnOnce(usize) -> [u8; N],
@@ -81,9 +74,9 @@ fn encode_within(
 }
 
 /// Key and length of a bytes field at most.
-const FIELD_HEAD_MAX: usize = 11;
+pub(super) const FIELD_HEAD_MAX: usize = 11;
 
-fn field_len(tensor: &Bytes) -> usize {
+pub(super) fn field_len(tensor: &Bytes) -> usize {
     1 + encoded_len_varint(tensor.len() as u64) + tensor.len()
 }
 
@@ -100,23 +93,19 @@ mod tests {
                 raw_output_contents: tensors.clone(),
                 ..Default::default()
             };
-            let expected = message.encode_to_vec();
             for error_message in ["", "an error"] {
                 let message = ModelStreamInferResponse {
                     error_message: error_message.into(),
                     infer_response: Some(message.clone()),
                 };
                 let expected = message.encode_to_vec();
-                let joined = encode_stream_message(message, |n| (n as u32).to_be_bytes()).concat();
+                let pieces = encode_stream_message(message, |n| (n as u32).to_be_bytes());
+                let joined = pieces.concat();
                 assert_eq!(joined[..4], (expected.len() as u32).to_be_bytes());
                 assert_eq!(joined[4..], expected[..]);
-            }
-            let pieces = encode_message(message, |length| (length as u32).to_be_bytes());
-            let joined = pieces.concat();
-            assert_eq!(joined[..4], (expected.len() as u32).to_be_bytes());
-            assert_eq!(joined[4..], expected[..]);
-            for long in tensors.iter().filter(|t| t.len() >= SHARED_FROM) {
-                assert!(pieces.iter().any(|p| p.as_ptr() == long.as_ptr()));
+                for long in tensors.iter().filter(|t| t.len() >= SHARED_FROM) {
+                    assert!(pieces.iter().any(|p| p.as_ptr() == long.as_ptr()));
+                }
             }
         }
     }

@@ -1,0 +1,99 @@
+//! The content of a response: where its pieces come from.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use galatea_frontend::catch_panic_in_poll;
+use http::HeaderMap;
+use http_body::Body as _;
+use tonic::{Status, body::Body};
+
+use crate::{
+    call::{CALL, INTERNAL_ERROR},
+    outgoing::{self, MessageBody, StreamBody},
+};
+
+/// What is sent behind the head of a response.
+#[derive(Default)]
+pub(crate) enum Content {
+    /// Nothing: the head has the status.
+    #[default]
+    Nothing,
+    /// Made by the generated service.
+    Generated(Body),
+    Message(MessageBody),
+    Stream(StreamBody),
+    /// Made by the generated service, and lasting as long as the client wants.
+    Watch(Body),
+}
+
+/// A part of it.
+pub(crate) enum Piece {
+    Data(Bytes),
+    /// The last one: the status, as trailers.
+    Status(HeaderMap),
+    /// There is no more, and no status.
+    Broken,
+}
+
+impl Content {
+    /// Bytes of the one message that it is; of a stream they are not known.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Generated(body) => body.size_hint().exact().unwrap_or_default(),
+            Self::Message(message) => message.size() as u64,
+            Self::Nothing | Self::Stream(_) | Self::Watch(_) => 0,
+        }
+    }
+
+    /// Whether it ends when its client wants.
+    pub fn is_lasting(&self) -> bool {
+        matches!(self, Self::Watch(_) | Self::Stream(_))
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Generated(body) | Self::Watch(body) => body.is_end_stream(),
+            Self::Message(_) | Self::Stream(_) => false,
+        }
+    }
+
+    /// The next piece. Not to be called behind the last.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
+        match self {
+            Self::Nothing => Poll::Ready(Piece::Broken),
+            Self::Message(message) => Poll::Ready(message.next_piece()),
+            Self::Generated(body) => poll_body(body, cx),
+            Self::Stream(_) | Self::Watch(_) => self.poll_lasting(cx),
+        }
+    }
+
+    /// A streaming call does its work while its body is polled, so the panic wall is here too.
+    fn poll_lasting(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
+        let polled = catch_panic_in_poll(CALL, || match self {
+            Self::Stream(stream) => stream.poll_piece(cx),
+            Self::Watch(body) => poll_body(body, cx),
+            Self::Nothing | Self::Generated(_) | Self::Message(_) => Poll::Ready(Piece::Broken),
+        });
+        polled.unwrap_or_else(|| {
+            *self = Self::Nothing;
+            Poll::Ready(Piece::Status(outgoing::trailers(&Status::internal(INTERNAL_ERROR))))
+        })
+    }
+}
+
+fn poll_body(body: &mut Body, cx: &mut Context<'_>) -> Poll<Piece> {
+    let piece = match ready!(Pin::new(body).poll_frame(cx)) {
+        Some(Ok(frame)) => match frame.into_data() {
+            Ok(data) => Piece::Data(data),
+            Err(frame) => frame.into_trailers().map_or(Piece::Broken, Piece::Status),
+        },
+        Some(Err(_)) | None => Piece::Broken,
+    };
+    Poll::Ready(piece)
+}

@@ -1,0 +1,94 @@
+//! Probes of connections on which nothing comes: a client that does not answer is gone.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use h2::{Ping, PingPong};
+use tokio::time::{Instant, Sleep};
+
+/// When connections are probed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeepAliveRules {
+    /// A probe is sent when no call has brought anything for so long, whether there are calls or not ...
+    pub interval: Duration,
+    /// ... and must be answered within this.
+    pub timeout: Duration,
+}
+
+/// The probes of one connection.
+pub(crate) struct KeepAlive {
+    pings: PingPong,
+    rules: KeepAliveRules,
+    /// When a call brought something, or the client answered, last.
+    last_read: Instant,
+    /// Until the next probe, or the end of the wait for its answer. `None`: until farther away than can be said.
+    timer: Option<Pin<Box<Sleep>>>,
+    awaits_answer: bool,
+}
+
+impl KeepAlive {
+    /// Of a connection that begins now.
+    pub fn new(pings: PingPong, rules: KeepAliveRules) -> Self {
+        let last_read = Instant::now();
+        let timer = timer_at(last_read.checked_add(rules.interval));
+        Self { pings, rules, last_read, timer, awaits_answer: false }
+    }
+
+    /// A call has brought something.
+    pub fn has_read(&mut self) {
+        self.last_read = Instant::now();
+    }
+
+    /// Ready when a probe has not been answered in time.
+    pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.awaits_answer && self.is_answered(cx) {
+                self.wait();
+            }
+            let Some(timer) = &mut self.timer else { return Poll::Pending };
+            ready!(timer.as_mut().poll(cx));
+            if self.awaits_answer {
+                return Poll::Ready(());
+            }
+            self.probe();
+        }
+    }
+
+    fn is_answered(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.pings.poll_pong(cx) {
+            Poll::Ready(Ok(_)) => {
+                self.has_read();
+                true
+            }
+            // The connection has ended, as whoever polls it finds out.
+            Poll::Ready(Err(_)) | Poll::Pending => false,
+        }
+    }
+
+    /// Waits until nothing has come for the interval.
+    fn wait(&mut self) {
+        self.awaits_answer = false;
+        self.timer = timer_at(self.last_read.checked_add(self.rules.interval));
+    }
+
+    /// Sends a probe, unless something has come since the timer was set.
+    fn probe(&mut self) {
+        if self.last_read.elapsed() < self.rules.interval {
+            return self.wait();
+        }
+        match self.pings.send_ping(Ping::opaque()) {
+            Ok(()) => {
+                self.awaits_answer = true;
+                self.timer = timer_at(Instant::now().checked_add(self.rules.timeout));
+            }
+            Err(_) => self.timer = None,
+        }
+    }
+}
+
+fn timer_at(end: Option<Instant>) -> Option<Pin<Box<Sleep>>> {
+    end.map(|end| Box::pin(tokio::time::sleep_until(end)))
+}

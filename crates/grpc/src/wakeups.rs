@@ -1,0 +1,130 @@
+//! Which parts of a connection's task are to be polled: those that were woken.
+//!
+//! HTTP/2, the timer of the keep-alive and every open call are parts of the one task of their connection. Each is polled
+//! with a waker of its own, so that a call that has its answer is polled alone, and a part that is woken by another while
+//! the task runs (a response that is queued wakes HTTP/2) costs no further turn of the runtime.
+
+use std::{
+    mem,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Wake, Waker},
+};
+
+use galatea_types::LockExt;
+
+/// What the parts of one task wake.
+#[derive(Debug, Default)]
+pub(crate) struct Wakeups {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The places of the parts that were woken since the task looked, each once.
+    woken: Vec<usize>,
+    /// Since the task went to sleep and until it is woken: one that runs looks again before it sleeps.
+    task: Option<Waker>,
+}
+
+impl Wakeups {
+    /// Moves what was woken into `woken`, which must be empty. `false` where there is nothing: then the first part that is
+    /// woken wakes the task.
+    pub fn take_or_sleep(&self, woken: &mut Vec<usize>, cx: &Context<'_>) -> bool {
+        let mut state = self.state.lock_unpoisoned();
+        if state.woken.is_empty() {
+            state.task = Some(cx.waker().clone());
+            return false;
+        }
+        mem::swap(woken, &mut state.woken);
+        true
+    }
+}
+
+/// One part of a task.
+#[derive(Debug)]
+pub(crate) struct Part {
+    wake_ups: Arc<Wakeups>,
+    /// By which the task knows it.
+    place: usize,
+    is_woken: AtomicBool,
+}
+
+impl Part {
+    /// One that is yet to be polled.
+    pub fn new(wake_ups: &Arc<Wakeups>, place: usize) -> Arc<Self> {
+        Arc::new(Self { wake_ups: wake_ups.clone(), place, is_woken: AtomicBool::new(false) })
+    }
+
+    /// Whether it is to be polled.
+    pub fn is_woken(&self) -> bool {
+        self.is_woken.load(Ordering::Acquire)
+    }
+
+    /// Before it is polled: what wakes it from now on wakes it again.
+    pub fn begin_poll(&self) {
+        self.is_woken.store(false, Ordering::Release);
+    }
+}
+
+impl Wake for Part {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.is_woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let task = {
+            let mut state = self.wake_ups.state.lock_unpoisoned();
+            state.woken.push(self.place);
+            state.task.take()
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_task_that_sleeps_is_woken_once_and_finds_each_part_once() {
+        let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<Counted>::default());
+        let waker = Waker::from(task.clone());
+        let cx = Context::from_waker(&waker);
+        let parts = [3, 5].map(|place| Part::new(&wake_ups, place));
+        let wakers = parts.each_ref().map(|part| Waker::from(part.clone()));
+        let mut woken = Vec::new();
+        assert!(!wake_ups.take_or_sleep(&mut woken, &cx));
+        for waker in [&wakers[1], &wakers[0], &wakers[1]] {
+            waker.wake_by_ref();
+        }
+        assert_eq!(task.0.load(Ordering::Relaxed), 1);
+        assert!(wake_ups.take_or_sleep(&mut woken, &cx));
+        assert_eq!(woken, [5, 3]);
+        woken.clear();
+        parts[1].begin_poll();
+        wakers[1].wake_by_ref();
+        wakers[0].wake_by_ref();
+        assert_eq!(task.0.load(Ordering::Relaxed), 1, "it runs");
+        assert!(wake_ups.take_or_sleep(&mut woken, &cx));
+        assert_eq!(woken, [5], "the other was woken before, and not polled since");
+    }
+}
