@@ -5,7 +5,10 @@ use galatea_types::{
     DataType, InferResponse, ParameterValue, Parameters, Result, Tensor, byte_strings,
 };
 
-use super::plain_text::plain_length;
+use super::{
+    number_text::{Room, write_bool, write_f32, write_float, write_signed, write_unsigned},
+    plain_text::plain_length,
+};
 use crate::{
     answer_form::{AnswerPlan, Placement},
     encode_error::EncodeError,
@@ -81,7 +84,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor, placement: Placement) -> Res
         }
         Placement::Binary => {
             json.extend_from_slice(b"],\"parameters\":{\"binary_data_size\":");
-            push_integer(json, tensor.data.len());
+            push_number(json, |room| write_unsigned(room, tensor.data.len() as u64));
             json.extend_from_slice(b"}}");
         }
         Placement::Elsewhere => json.extend_from_slice(b"]}"),
@@ -93,34 +96,20 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor, placement: Placement) -> Res
 pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     let data = tensor.host()?;
     match tensor.data_type {
-        DataType::Bool => push_list(json, data.iter(), |json, &b| push_bool(json, b != 0)),
-        DataType::Uint8 => push_list(json, data.iter(), |json, &n| push_integer(json, n)),
-        DataType::Int8 => {
-            push_numbers(json, data, |json, b| push_integer(json, i8::from_le_bytes(b)))?
-        }
-        DataType::Uint16 => {
-            push_numbers(json, data, |json, b| push_integer(json, u16::from_le_bytes(b)))?
-        }
-        DataType::Int16 => {
-            push_numbers(json, data, |json, b| push_integer(json, i16::from_le_bytes(b)))?
-        }
-        DataType::Uint32 => {
-            push_numbers(json, data, |json, b| push_integer(json, u32::from_le_bytes(b)))?
-        }
-        DataType::Int32 => {
-            push_numbers(json, data, |json, b| push_integer(json, i32::from_le_bytes(b)))?
-        }
-        DataType::Uint64 => {
-            push_numbers(json, data, |json, b| push_integer(json, u64::from_le_bytes(b)))?
-        }
-        DataType::Int64 => {
-            push_numbers(json, data, |json, b| push_integer(json, i64::from_le_bytes(b)))?
-        }
+        DataType::Bool => push_numbers(json, data, |room, [b]| write_bool(room, b != 0))?,
+        DataType::Uint8 => push_unsigned(json, data, u8::from_le_bytes)?,
+        DataType::Uint16 => push_unsigned(json, data, u16::from_le_bytes)?,
+        DataType::Uint32 => push_unsigned(json, data, u32::from_le_bytes)?,
+        DataType::Uint64 => push_unsigned(json, data, u64::from_le_bytes)?,
+        DataType::Int8 => push_signed(json, data, i8::from_le_bytes)?,
+        DataType::Int16 => push_signed(json, data, i16::from_le_bytes)?,
+        DataType::Int32 => push_signed(json, data, i32::from_le_bytes)?,
+        DataType::Int64 => push_signed(json, data, i64::from_le_bytes)?,
         DataType::Fp32 => {
-            push_numbers(json, data, |json, b| push_float(json, f32::from_le_bytes(b)))?
+            push_numbers(json, data, |room, b| write_f32(room, f32::from_le_bytes(b)))?
         }
         DataType::Fp64 => {
-            push_numbers(json, data, |json, b| push_float(json, f64::from_le_bytes(b)))?
+            push_numbers(json, data, |room, b| write_float(room, f64::from_le_bytes(b)))?
         }
         DataType::Bytes => return push_elements(json, tensor),
         DataType::Fp16 | DataType::Bf16 => {
@@ -131,15 +120,51 @@ pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
+fn push_unsigned<T: Into<u64>, const N: usize>(
+    json: &mut Vec<u8>,
+    data: &[u8],
+    number: impl Fn([u8; N]) -> T,
+) -> Result<(), EncodeError> {
+    push_numbers(json, data, |room, bytes| write_unsigned(room, number(bytes).into()))
+}
+
+fn push_signed<T: Into<i64>, const N: usize>(
+    json: &mut Vec<u8>,
+    data: &[u8],
+    number: impl Fn([u8; N]) -> T,
+) -> Result<(), EncodeError> {
+    push_numbers(json, data, |room, bytes| write_signed(room, number(bytes).into()))
+}
+
+/// Numbers that are written before they are appended.
+const AT_ONCE: usize = 32;
+
+/// The numbers in `data`, with commas between them. `write` writes one, and returns the length of its text.
 pub(crate) fn push_numbers<const N: usize>(
     json: &mut Vec<u8>,
     data: &[u8],
-    push: impl Fn(&mut Vec<u8>, [u8; N]),
+    write: impl Fn(&mut Room, [u8; N]) -> usize,
 ) -> Result<(), EncodeError> {
     let (elements, _) = data.as_chunks::<N>();
     // About what most numbers take, so that the text seldom moves as it grows.
     json.try_reserve(elements.len().saturating_mul(2 * N + 5))?;
-    push_list(json, elements.iter(), |json, bytes| push(json, *bytes));
+    let mut texts = [0; AT_ONCE * size_of::<Room>()];
+    for some in elements.chunks(AT_ONCE) {
+        let mut end = 0;
+        for bytes in some {
+            // There is one for each: with its comma none is filled.
+            let Some(room) = texts.get_mut(end..).and_then(|rest| rest.first_chunk_mut()) else {
+                break;
+            };
+            end += write(room, *bytes);
+            texts.get_mut(end).into_iter().for_each(|comma| *comma = b',');
+            end += 1;
+        }
+        json.extend_from_slice(texts.get(..end).unwrap_or_default());
+    }
+    if !elements.is_empty() {
+        json.pop();
+    }
     Ok(())
 }
 
@@ -173,10 +198,10 @@ fn push_parameters(json: &mut Vec<u8>, parameters: &Parameters) {
 
 pub(crate) fn push_parameter(json: &mut Vec<u8>, value: &ParameterValue) {
     match value {
-        ParameterValue::Bool(b) => push_bool(json, *b),
+        ParameterValue::Bool(b) => push_number(json, |room| write_bool(room, *b)),
         ParameterValue::Int(n) => push_integer(json, *n),
-        ParameterValue::Uint(n) => push_integer(json, *n),
-        ParameterValue::Double(x) => push_float(json, *x),
+        ParameterValue::Uint(n) => push_number(json, |room| write_unsigned(room, *n)),
+        ParameterValue::Double(x) => push_number(json, |room| write_float(room, *x)),
         ParameterValue::String(text) => push_string(json, text.as_bytes()),
     }
 }
@@ -194,38 +219,14 @@ fn push_list<T>(
     }
 }
 
-fn push_bool(json: &mut Vec<u8>, value: bool) {
-    json.extend_from_slice(if value { b"true" } else { b"false" });
+fn push_integer(json: &mut Vec<u8>, value: i64) {
+    push_number(json, |room| write_signed(room, value));
 }
 
-fn push_integer(json: &mut Vec<u8>, value: impl itoa::Integer) {
-    push_short(json, itoa::Buffer::new().format(value).as_bytes());
-}
-
-/// Appends a few bytes. Most numbers have 8 to 16 characters: their first and last eight, joined in a
-/// register, are appended as sixteen and cut. That is several times cheaper than a call that copies a length
-/// known only at run time.
-fn push_short(json: &mut Vec<u8>, text: &[u8]) {
-    if let (Some(head), Some(tail), 8..=16) = (text.first_chunk(), text.last_chunk(), text.len()) {
-        let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
-        let joined = u128::from(head) | u128::from(tail) << (8 * (text.len() - 8));
-        let end = json.len() + text.len();
-        json.extend_from_slice(&joined.to_le_bytes());
-        json.truncate(end);
-    } else {
-        json.extend_from_slice(text);
-    }
-}
-
-pub(crate) fn push_float(json: &mut Vec<u8>, value: impl zmij::Float + Into<f64> + Copy) {
-    let wide: f64 = value.into();
-    if wide.is_finite() {
-        push_short(json, zmij::Buffer::new().format_finite(value).as_bytes());
-    } else if wide.is_nan() {
-        json.extend_from_slice(b"NaN");
-    } else {
-        json.extend_from_slice(if wide > 0.0 { b"Infinity" } else { b"-Infinity" });
-    }
+fn push_number(json: &mut Vec<u8>, write: impl FnOnce(&mut Room) -> usize) {
+    let mut room = Room::default();
+    let length = write(&mut room);
+    json.extend_from_slice(room.get(..length).unwrap_or_default());
 }
 
 /// Quotes and escapes as JSON wants it; all other bytes go through as they are.

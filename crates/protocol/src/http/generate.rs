@@ -10,10 +10,11 @@ use galatea_types::{
 use super::{
     advice,
     decode_error::{DecodeError, Result},
-    encode::{push_data, push_float, push_numbers, push_parameter, push_string},
+    encode::{push_data, push_numbers, push_parameter, push_string},
     field,
     json::{Cursor, Kind, for_each_element, for_each_member},
     limits::{self, Count, MAX_PARAMETERS},
+    number_text::write_float,
     parameters::custom_value,
     tensor_data::{self, Elements, Expected},
 };
@@ -217,8 +218,8 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> galatea_types::Result<()>
     let is_array = !has_one_element(tensor)?;
     json.extend(is_array.then_some(b'['));
     if tensor.data_type == DataType::Fp32 {
-        push_numbers(json, tensor.host()?, |json, b| {
-            push_float(json, f64::from(f32::from_le_bytes(b)))
+        push_numbers(json, tensor.host()?, |room, b| {
+            write_float(room, f64::from(f32::from_le_bytes(b)))
         })?;
     } else {
         push_data(json, tensor)?;

@@ -332,9 +332,7 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub fn skip_whitespace(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.pos += 1;
-        }
+        self.pos += whitespace(self.text, self.pos);
     }
 
     #[inline]
@@ -365,6 +363,13 @@ impl<'a> Cursor<'a> {
     pub(super) fn error(&self, fault: SyntaxFault) -> JsonError {
         fault.at(self.pos)
     }
+}
+
+/// How many bytes of white space there are from `start` on.
+#[inline]
+pub(super) fn whitespace(text: &[u8], start: usize) -> usize {
+    let rest = text.get(start..).unwrap_or_default();
+    rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count()
 }
 
 pub(crate) fn check_depth(depth: usize) -> Result<()> {

@@ -16,7 +16,17 @@ const MAX_EXACT: u64 = 1 << 53;
 const MAX_DIGITS: usize = 19;
 
 /// By how much a number grows when so many digits are appended.
-const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+pub(super) const POWERS: [u64; MAX_DIGITS + 1] = powers();
+
+const fn powers() -> [u64; MAX_DIGITS + 1] {
+    let mut powers = [1; MAX_DIGITS + 1];
+    let mut count = 1;
+    while count <= MAX_DIGITS {
+        powers[count] = powers[count - 1] * 10;
+        count += 1;
+    }
+    powers
+}
 
 /// The digits of a number, read as one integer.
 #[derive(Default)]
@@ -169,32 +179,98 @@ fn integer(digits: &Digits, is_negative: bool) -> Option<Number> {
     }
 }
 
-/// The double nearest to `digits` × 10^`scale` where one rounding step is enough to find it (Clinger's fast
-/// path: both operands are exact doubles).
+/// The double nearest to `digits` × 10^`scale`, where that is found without looking at the text again.
 fn real(digits: &Digits, scale: i64) -> Option<f64> {
-    if !digits.is_exact() || digits.value > MAX_EXACT {
+    if !digits.is_exact() {
         return None;
     }
-    let power = *EXACT_POWERS.get(usize::try_from(scale.unsigned_abs()).ok()?)?;
-    let value = digits.value as f64;
-    Some(if scale < 0 { value / power } else { value * power })
+    let power = usize::try_from(scale.unsigned_abs()).ok()?;
+    match scale {
+        ..=0 => quotient(digits.value, power),
+        _ if digits.value <= MAX_EXACT => Some(digits.value as f64 * EXACT_POWERS.get(power)?),
+        _ => None,
+    }
+}
+
+/// The double nearest to `value` / 10^`power`, for all values and powers that are usual.
+#[inline]
+pub(super) fn quotient(value: u64, power: usize) -> Option<f64> {
+    if value <= MAX_EXACT
+        && let Some(divisor) = EXACT_POWERS.get(power)
+    {
+        // Both are exact doubles, so that dividing them rounds once (Clinger's fast path).
+        return Some(value as i64 as f64 / divisor);
+    }
+    long_quotient(value, power)
+}
+
+/// [`quotient`] of integers that are no doubles: divided as integers, to more bits than a double has, so that
+/// what is behind them needs one bit that is set where it is not zero.
+fn long_quotient(value: u64, power: usize) -> Option<f64> {
+    let divisor = *POWERS.get(power)?;
+    let (up, divisor_up) = (value.leading_zeros(), divisor.leading_zeros());
+    let dividend = u128::from(value.checked_shl(up)?) << 63;
+    let divisor = u128::from(divisor << divisor_up);
+    let bits = dividend / divisor;
+    let is_inexact = bits * divisor != dividend;
+    let down = u64::from(63 + up - divisor_up);
+    let bits = bits as u64 | u64::from(is_inexact);
+    Some(bits as f64 * f64::from_bits((1023 - down) << 52))
+}
+
+/// What rounds to the same FP32 number as [`quotient`].
+#[inline]
+pub(super) fn rough_quotient(value: u64, power: usize) -> Option<f64> {
+    if let (Some(divisor), Ok(dividend)) = (EXACT_POWERS.get(power), i64::try_from(value)) {
+        let rough = dividend as f64 / divisor;
+        // Rounded twice it is at most three steps beside the nearest double. That matters only at the middle between two
+        // FP32 numbers, which are 2^29 steps from each other. No quotient is so small that they are nearer.
+        let middle = 1u64 << 28;
+        let from_middle = || (rough.to_bits() & ((1 << 29) - 1)).abs_diff(middle);
+        if value <= MAX_EXACT || from_middle() > 4 {
+            return Some(rough);
+        }
+    }
+    quotient(value, power)
 }
 
 /// The number that the ASCII digits at the beginning make, and how many there are. All bytes are looked at at once: the
-/// digits move to the end, behind zeros; neighbours are joined to pairs, pairs to fours, fours to one number.
-fn leading_digits(bytes: &[u8; 8]) -> (u64, usize) {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
-    const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
-    let word = u64::from_le_bytes(*bytes);
-    // The high half of each byte must be 3, also after adding 6: that leaves '0' to '9'. What overflows from a byte comes
-    // behind the first one that is no digit.
-    let above = word.wrapping_add(0x0606_0606_0606_0606);
-    let others = ((word ^ ZEROS) | (above ^ ZEROS)) & HIGH;
-    let bits = others.trailing_zeros() & !7;
-    let digits = (word ^ ZEROS).checked_shl(64 - bits).unwrap_or_default();
+/// digits move to the end, behind zeros.
+#[inline]
+pub(super) fn leading_digits(bytes: &[u8; 8]) -> (u64, usize) {
+    let digits = as_digits(bytes);
+    let count = bytes_before(no_digits(digits));
+    let last = digits.checked_shl(64 - 8 * count as u32).unwrap_or_default();
+    (eight_digits(last), count)
+}
+
+/// The digit that each character stands for, the first in the lowest byte; anything above 9 for one that is none.
+#[inline]
+pub(super) fn as_digits(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes) ^ u64::from_ne_bytes([b'0'; 8])
+}
+
+/// The high bit of the first byte that is no digit, and maybe of some behind it. Above 9 a byte gets that bit when what
+/// is missing to it is added, or has it; what overflows from a byte comes behind the first one that is no digit.
+#[inline]
+pub(super) fn no_digits(digits: u64) -> u64 {
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    (digits.wrapping_add(u64::from_ne_bytes([0x80 - 10; 8])) | digits) & HIGH_BITS
+}
+
+/// How many bytes come before the first one with a bit.
+#[inline]
+pub(super) fn bytes_before(bits: u64) -> usize {
+    bits.trailing_zeros() as usize / 8
+}
+
+/// The number that eight digits make, the first of them in the lowest byte: neighbours are joined to pairs, pairs to
+/// fours, fours to one number.
+#[inline]
+pub(super) fn eight_digits(digits: u64) -> u64 {
     let pairs = (digits * 10 + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
-    ((fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF, bits as usize / 8)
+    (fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF
 }
 
 #[cfg(test)]

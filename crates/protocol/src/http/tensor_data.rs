@@ -6,8 +6,8 @@ use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{Cursor, Kind, check_depth},
-    json_error::JsonError,
+    element::{Element, ElementError},
+    json::{Cursor, Kind, check_depth, whitespace},
 };
 
 /// What becomes of the elements.
@@ -45,17 +45,17 @@ pub(crate) fn decode_any(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Res
     let Expected { data_type, count, input_name, elements } = expected;
     let mut reader = Reader { cursor, count, elements };
     match data_type {
-        DataType::Bool => reader.fixed(|r| Ok([u8::from(r.cursor.expect_bool()?)])),
-        DataType::Uint8 => reader.fixed(|r| r.unsigned::<u8>().map(u8::to_le_bytes)),
-        DataType::Uint16 => reader.fixed(|r| r.unsigned::<u16>().map(u16::to_le_bytes)),
-        DataType::Uint32 => reader.fixed(|r| r.unsigned::<u32>().map(u32::to_le_bytes)),
-        DataType::Uint64 => reader.fixed(|r| r.unsigned::<u64>().map(u64::to_le_bytes)),
-        DataType::Int8 => reader.fixed(|r| r.signed::<i8>().map(i8::to_le_bytes)),
-        DataType::Int16 => reader.fixed(|r| r.signed::<i16>().map(i16::to_le_bytes)),
-        DataType::Int32 => reader.fixed(|r| r.signed::<i32>().map(i32::to_le_bytes)),
-        DataType::Int64 => reader.fixed(|r| r.signed::<i64>().map(i64::to_le_bytes)),
-        DataType::Fp32 => reader.fixed(|r| Ok((r.cursor.expect_f64()? as f32).to_le_bytes())),
-        DataType::Fp64 => reader.fixed(|r| Ok(r.cursor.expect_f64()?.to_le_bytes())),
+        DataType::Bool => reader.fixed::<bool, _>(),
+        DataType::Uint8 => reader.fixed::<u8, _>(),
+        DataType::Uint16 => reader.fixed::<u16, _>(),
+        DataType::Uint32 => reader.fixed::<u32, _>(),
+        DataType::Uint64 => reader.fixed::<u64, _>(),
+        DataType::Int8 => reader.fixed::<i8, _>(),
+        DataType::Int16 => reader.fixed::<i16, _>(),
+        DataType::Int32 => reader.fixed::<i32, _>(),
+        DataType::Int64 => reader.fixed::<i64, _>(),
+        DataType::Fp32 => reader.fixed::<f32, _>(),
+        DataType::Fp64 => reader.fixed::<f64, _>(),
         DataType::Bytes => {
             return reader
                 .strings()
@@ -72,22 +72,21 @@ fn in_data(error: DecodeError) -> DecodeError {
     error.in_field("data")
 }
 
-/// What is wrong with the elements. Small, because every element has a result.
+/// What is wrong with the data.
 #[derive(Clone, Copy, Debug)]
-enum ElementError {
-    Json(JsonError),
-    OutOfRange,
+enum DataError {
+    Element(ElementError),
     CountMismatch,
     StringTooLong,
     NoMemory,
 }
 
-impl ElementError {
+impl DataError {
     /// As the error of a tensor of `data_type`.
     fn of(self, data_type: DataType) -> DecodeError {
         match self {
-            Self::Json(error) => error.into(),
-            Self::OutOfRange => DecodeError::ValueOutOfRange { data_type },
+            Self::Element(ElementError::Json(error)) => error.into(),
+            Self::Element(ElementError::OutOfRange) => DecodeError::ValueOutOfRange { data_type },
             Self::CountMismatch => DecodeError::CountMismatch,
             Self::StringTooLong => DecodeError::StringTooLong,
             Self::NoMemory => DecodeError::NoMemory,
@@ -95,17 +94,19 @@ impl ElementError {
     }
 }
 
-impl From<JsonError> for ElementError {
-    fn from(error: JsonError) -> Self {
-        Self::Json(error)
+impl<E: Into<ElementError>> From<E> for DataError {
+    fn from(error: E) -> Self {
+        Self::Element(error.into())
     }
 }
 
-impl From<TryReserveError> for ElementError {
-    fn from(_: TryReserveError) -> Self {
-        Self::NoMemory
-    }
+/// For the memory that the elements take.
+fn no_memory(_: TryReserveError) -> DataError {
+    DataError::NoMemory
 }
+
+/// Elements that are read before they are put into the tensor.
+const AT_ONCE: usize = 64;
 
 struct Reader<'c, 'a> {
     cursor: &'c mut Cursor<'a>,
@@ -114,38 +115,35 @@ struct Reader<'c, 'a> {
 }
 
 impl Reader<'_, '_> {
-    fn fixed<const N: usize>(
-        &mut self,
-        mut element: impl FnMut(&mut Self) -> Result<[u8; N], ElementError>,
-    ) -> Result<Buffer, ElementError> {
+    fn fixed<T: Element<N>, const N: usize>(&mut self) -> Result<Buffer, DataError> {
         // An element takes two bytes of text at least, so a huge shape cannot claim memory it has no data for.
         let capacity = self.count.min(self.cursor.text_left() / 2 + 1).saturating_mul(N);
         let is_kept = self.elements == Elements::Kept;
-        let mut block = AlignedBlock::try_with_capacity(if is_kept { capacity } else { 0 })?;
+        let mut block = AlignedBlock::try_with_capacity(if is_kept { capacity } else { 0 })
+            .map_err(no_memory)?;
         let mut missing = self.count;
-        let mut next = || {
-            missing = missing.checked_sub(1).ok_or(ElementError::CountMismatch)?;
-            Ok::<(), ElementError>(())
-        };
-        if is_kept {
-            self.read(&mut |reader| {
-                next()?;
-                block.extend_from_slice(&element(reader)?);
-                Ok(())
-            })?;
-        } else {
-            self.read(&mut |reader| {
-                next()?;
-                element(reader).map(drop)
-            })?;
-        }
+        let mut chunk = [[0; N]; AT_ONCE];
+        self.read(&mut |reader| {
+            let (room, _) = chunk.split_at_mut(missing.min(AT_ONCE));
+            let mut count = plain_elements::<T, N>(reader.cursor, room);
+            if count == 0 {
+                let place = room.first_mut().ok_or(DataError::CountMismatch)?;
+                *place = T::read(reader.cursor)?.bytes();
+                count = 1;
+            }
+            missing -= count;
+            if is_kept && let Some(read) = chunk.get(..count) {
+                block.extend_from_slice(read.as_flattened());
+            }
+            Ok(())
+        })?;
         if missing > 0 {
-            return Err(ElementError::CountMismatch);
+            return Err(DataError::CountMismatch);
         }
         Ok(block.freeze())
     }
 
-    fn strings(&mut self) -> Result<Buffer, ElementError> {
+    fn strings(&mut self) -> Result<Buffer, DataError> {
         if self.elements == Elements::Checked {
             self.read(&mut |reader| Ok(reader.cursor.expect_string().map(drop)?))?;
             return Ok(Buffer::default());
@@ -153,11 +151,11 @@ impl Reader<'_, '_> {
         // Short strings are the usual ones; the rest grows. Packed, three bytes of text, `"",`, take four at most.
         let most = self.cursor.text_left() / 3 * 4 + 4;
         let guess = self.count.saturating_mul(16).min(most);
-        let mut block = AlignedBlock::try_with_capacity(guess)?;
+        let mut block = AlignedBlock::try_with_capacity(guess).map_err(no_memory)?;
         self.read(&mut |reader| {
             let text = reader.cursor.expect_string()?;
-            block.try_reserve(byte_strings::packed_len(&text))?;
-            byte_strings::push(&mut block, &text).map_err(|_| ElementError::StringTooLong)
+            block.try_reserve(byte_strings::packed_len(&text)).map_err(no_memory)?;
+            byte_strings::push(&mut block, &text).map_err(|_| DataError::StringTooLong)
         })?;
         block.shrink_if_sparse();
         Ok(block.freeze())
@@ -165,16 +163,16 @@ impl Reader<'_, '_> {
 
     fn read(
         &mut self,
-        element: &mut impl FnMut(&mut Self) -> Result<(), ElementError>,
-    ) -> Result<(), ElementError> {
+        element: &mut impl FnMut(&mut Self) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
         if self.cursor.kind() == Kind::Array { self.walk(1, element) } else { element(self) }
     }
 
     fn walk(
         &mut self,
         depth: usize,
-        element: &mut impl FnMut(&mut Self) -> Result<(), ElementError>,
-    ) -> Result<(), ElementError> {
+        element: &mut impl FnMut(&mut Self) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
         check_depth(depth)?;
         self.cursor.open();
         let mut is_first = true;
@@ -187,15 +185,28 @@ impl Reader<'_, '_> {
         }
         Ok(())
     }
+}
 
-    /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
-    fn unsigned<T: TryFrom<u64>>(&mut self) -> Result<T, ElementError> {
-        let value = self.cursor.expect_u64()?;
-        T::try_from(value).map_err(|_| ElementError::OutOfRange)
+/// Reads the elements from the cursor on that are written as they usually are, with a comma between them, and leaves the
+/// cursor behind the last of them. How many there were; no more than `places`.
+fn plain_elements<T: Element<N>, const N: usize>(
+    cursor: &mut Cursor<'_>,
+    places: &mut [[u8; N]],
+) -> usize {
+    let text = cursor.rest();
+    let (mut count, mut end, mut start) = (0, 0, 0);
+    for place in places {
+        let window = text.get(start..).and_then(|rest| rest.first_chunk());
+        let Some((element, length)) = window.and_then(|window| T::plain(window)) else { break };
+        *place = element.bytes();
+        count += 1;
+        end = start + length;
+        let comma = end + whitespace(text, end);
+        if text.get(comma) != Some(&b',') {
+            break;
+        }
+        start = comma + 1 + whitespace(text, comma + 1);
     }
-
-    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, ElementError> {
-        let value = self.cursor.expect_i64()?;
-        T::try_from(value).map_err(|_| ElementError::OutOfRange)
-    }
+    cursor.advance(end);
+    count
 }

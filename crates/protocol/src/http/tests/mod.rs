@@ -5,6 +5,7 @@ mod documents;
 mod encoding;
 mod generate;
 mod lines;
+mod numbers;
 mod properties;
 mod refusals;
 mod repeated;

@@ -1,0 +1,141 @@
+//! Numbers as most clients write them, `-12.345`, read eight characters at a time.
+//!
+//! What is not of this form, or stands at the very end of the text, is not taken: [`Cursor::number`] reads it then. So
+//! every mistake is found there.
+//!
+//! [`Cursor::number`]: super::json::Cursor::number
+
+use super::number::{
+    POWERS, as_digits, bytes_before, eight_digits, leading_digits, no_digits, quotient,
+    rough_quotient,
+};
+
+/// How many characters are looked at: a sign, a number, and what ends it.
+pub(super) const WINDOW: usize = 32;
+
+/// A number without an exponent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PlainNumber {
+    is_negative: bool,
+    /// All digits, as one integer.
+    digits: u64,
+    /// How many of them stand behind the point; without a point there are none.
+    decimals: usize,
+    /// In characters.
+    pub length: usize,
+}
+
+impl PlainNumber {
+    /// The number at the beginning of `text`, if it has no point.
+    #[inline(always)]
+    pub fn integer(text: &[u8; WINDOW]) -> Option<Self> {
+        let is_negative = text.starts_with(b"-");
+        let unsigned = text.get(usize::from(is_negative)..)?;
+        Self { is_negative, ..Self::whole_part(unsigned)? }.ended(unsigned)
+    }
+
+    /// The number at the beginning of `text`, with a point or without, if less than eight digits stand before it.
+    #[inline(always)]
+    pub fn real(text: &[u8; WINDOW]) -> Option<Self> {
+        let is_negative = text.starts_with(b"-");
+        let unsigned = text.get(usize::from(is_negative)..)?;
+        Self { is_negative, ..Self::short(unsigned)? }.ended(unsigned)
+    }
+
+    /// The same without its sign.
+    #[inline(always)]
+    fn short(unsigned: &[u8]) -> Option<Self> {
+        let word = as_digits(unsigned.first_chunk()?);
+        let others = no_digits(word);
+        let whole = bytes_before(others);
+        if !is_whole_part(unsigned, whole) {
+            return None;
+        }
+        if unsigned.get(whole) != Some(&b'.') {
+            let digits = eight_digits(word.checked_shl(64 - 8 * whole as u32)?);
+            return (whole < 8).then_some(Self { digits, length: whole, ..Self::default() });
+        }
+        // The digits behind the point move over it.
+        let end = bytes_before(others & others.wrapping_sub(1));
+        let before = (1u64.checked_shl(8 * whole as u32)?) - 1;
+        let digits = (word & before) | ((word >> 8) & !before);
+        let digits = eight_digits(digits.checked_shl(64 - 8 * (end as u32 - 1))?);
+        let mut number = Self { digits, length: end, ..Self::default() };
+        if end == 8 && unsigned.get(8).is_some_and(u8::is_ascii_digit) {
+            number = number.with_digits(unsigned)?;
+        }
+        number.decimals = number.length - whole - 1;
+        (number.decimals > 0).then_some(number)
+    }
+
+    /// The digits before a point.
+    #[inline(always)]
+    fn whole_part(unsigned: &[u8]) -> Option<Self> {
+        let number = Self::default().with_digits(unsigned)?;
+        is_whole_part(unsigned, number.length).then_some(number)
+    }
+
+    /// With the digits that follow, if they fit.
+    #[inline(always)]
+    fn with_digits(mut self, unsigned: &[u8]) -> Option<Self> {
+        loop {
+            let (more, count) = leading_digits(unsigned.get(self.length..)?.first_chunk()?);
+            self.digits = self.digits.checked_mul(*POWERS.get(count)?)?.checked_add(more)?;
+            self.length += count;
+            if count < 8 {
+                return Some(self);
+            }
+        }
+    }
+
+    /// With its sign, if nothing follows that belongs to it.
+    #[inline(always)]
+    fn ended(mut self, unsigned: &[u8]) -> Option<Self> {
+        let goes_on = matches!(unsigned.get(self.length)?, b'.' | b'e' | b'E');
+        self.length += usize::from(self.is_negative);
+        (!goes_on).then_some(self)
+    }
+
+    /// Its value, if it has no point.
+    #[inline]
+    pub fn as_u64(self) -> Option<u64> {
+        (self.decimals == 0 && (!self.is_negative || self.digits == 0)).then_some(self.digits)
+    }
+
+    /// As [`Self::as_u64`].
+    #[inline]
+    pub fn as_i64(self) -> Option<i64> {
+        match self.is_negative {
+            _ if self.decimals > 0 => None,
+            false => i64::try_from(self.digits).ok(),
+            true => 0i64.checked_sub_unsigned(self.digits),
+        }
+    }
+
+    /// The nearest double. An integer has no negative zero.
+    #[inline(always)]
+    pub fn as_f64(self) -> Option<f64> {
+        Some(self.signed(quotient(self.digits, self.decimals)?))
+    }
+
+    /// [`as_f64`](Self::as_f64) as a number of less precision.
+    ///
+    /// It is not rounded once to the nearest, but first as a double: that is what Triton does.
+    #[inline(always)]
+    pub fn as_f32(self) -> Option<f32> {
+        Some(self.signed(rough_quotient(self.digits, self.decimals)?) as f32)
+    }
+
+    /// A tensor has as many signs of the one kind as of the other, so no branch is to depend on them.
+    #[inline(always)]
+    fn signed(self, size: f64) -> f64 {
+        let is_negative = self.is_negative & ((self.decimals > 0) | (self.digits > 0));
+        f64::from_bits(size.to_bits() | u64::from(is_negative) << 63)
+    }
+}
+
+/// Whether so many digits may stand before a point: one at least, and zero alone.
+#[inline(always)]
+fn is_whole_part(unsigned: &[u8], digits: usize) -> bool {
+    digits == 1 || (digits > 1 && !unsigned.starts_with(b"0"))
+}
