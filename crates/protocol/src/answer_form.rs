@@ -94,7 +94,8 @@ pub struct AnswerPlan {
     pub(crate) wants_empty_final: bool,
     /// Of outputs that `outputs` does not have.
     pub(crate) default_form: AnswerForm,
-    pub(crate) outputs: Vec<PlannedOutput>,
+    /// Shared by the requests of a connection that are alike.
+    pub(crate) outputs: Arc<[PlannedOutput]>,
 }
 
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ impl PlannedOutput {
 impl AnswerPlan {
     /// All outputs in `default_form`. With `is_batched` their first dimension is the batch.
     pub(crate) fn new(default_form: AnswerForm, is_batched: bool) -> Self {
-        Self { is_batched, wants_empty_final: false, default_form, outputs: Vec::new() }
+        Self { is_batched, wants_empty_final: false, default_form, outputs: Arc::default() }
     }
 
     /// Whether the client asked for an empty response where a decoupled model ends without one.

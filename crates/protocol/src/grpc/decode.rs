@@ -54,6 +54,7 @@ fn read(
     request.inputs = tensors;
     request.outputs.reserve_exact(message.outputs.len());
     let mut asked = HashSet::new();
+    let mut planned_outputs = Vec::new();
     for output in &message.outputs {
         let output = OutputFields::parse(output)?;
         if message.outputs.len() > 1 && !asked.insert(output.name) {
@@ -67,8 +68,9 @@ fn read(
         };
         let planned = PlannedOutput { name, form };
         request.outputs.push(planned.requested());
-        plan.outputs.push(planned);
+        planned_outputs.push(planned);
     }
+    plan.outputs = planned_outputs.into();
     match invalid {
         Some(name) => Err(invalid_data_type(&request, name, config)),
         None => Ok((request, plan)),

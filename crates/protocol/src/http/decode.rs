@@ -123,7 +123,7 @@ impl Decoder<'_> {
         if let Some(outputs) = header.outputs.take(&cursor, |cursor| self.read_outputs(cursor))? {
             output::check_unique(request, &outputs)?;
             request.outputs.extend(outputs.iter().map(PlannedOutput::requested));
-            plan.outputs = outputs;
+            plan.outputs = outputs.into();
         }
         Ok(())
     }
