@@ -5,15 +5,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
 use galatea_frontend::catch_panic_in_poll;
-use http::HeaderMap;
 use http_body::Body as _;
 use tonic::{Status, body::Body};
 
 use crate::{
-    call::{CALL, INTERNAL_ERROR},
     outgoing::{self, MessageBody, StreamBody},
+    panicked::{CALL, INTERNAL_ERROR},
+    piece::Piece,
 };
 
 /// What is sent behind the head of a response.
@@ -28,15 +27,6 @@ pub(crate) enum Content {
     Stream(StreamBody),
     /// Made by the generated service, and lasting as long as the client wants.
     Watch(Body),
-}
-
-/// A part of it.
-pub(crate) enum Piece {
-    Data(Bytes),
-    /// The last one: the status, as trailers.
-    Status(HeaderMap),
-    /// There is no more, and no status.
-    Broken,
 }
 
 impl Content {

@@ -1,18 +1,12 @@
 //! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
 
-use std::{
-    convert::Infallible,
-    future::ready,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{convert::Infallible, future::ready, pin::Pin, sync::Arc};
 
 use bytes::{Buf, Bytes};
 use galatea_engine::Engine;
 use galatea_frontend::{
-    ApiCategory, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
-    ConnectionSettings, InFlight,
+    Activity, ApiCategory, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
+    ConnectionSettings, InFlight, RequestGuard,
 };
 use galatea_proto::{
     health::health_server::HealthServer,
@@ -26,7 +20,7 @@ use tonic::{Status, body::Body, codegen::Service};
 
 use crate::{
     GrpcOptions,
-    call::{Answering, ConnectionContext, Held},
+    answering::{Answer, Answering},
     compression,
     content::Content,
     forwarded::Forwarded,
@@ -43,7 +37,7 @@ use crate::{
     stream::InferStream,
     told::Told,
     unary_infer::{InferHead, UnaryInfer},
-    unread::Reader,
+    unread::{Reader, Unread},
 };
 
 /// What calls are refused with beyond those that wait for the end of the start.
@@ -284,7 +278,35 @@ fn refuse(
 
 /// A call that has come, and who reads its messages.
 type Incoming = (Request<RecvStream>, Reader);
-type Answered = Result<Response<Content>, Status>;
+
+/// What the calls of one connection share.
+pub(crate) struct ConnectionContext {
+    pub dispatcher: Arc<Dispatcher>,
+    pub client: Client,
+    pub account: ConnectionAccount,
+    pub activity: Arc<Activity>,
+    pub unread: Arc<Unread>,
+}
+
+/// What a call holds until its response has gone out.
+pub(crate) struct Held {
+    /// Unless the exit need not wait for it.
+    pub guard: Option<RequestGuard>,
+    pub memory: MemoryReservation,
+}
+
+impl Held {
+    /// Its response is there.
+    pub fn has_content(&mut self, content: &Content) {
+        if let Content::Message(message) = content {
+            self.memory.grow(message.size());
+        }
+        // A stream counts itself while it has requests.
+        if content.is_lasting() {
+            self.guard = None;
+        }
+    }
+}
 
 /// How far a call has come that has just begun.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
@@ -306,33 +328,6 @@ async fn begin_when_started(
         return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
     }
     Begun::Answering(dispatcher.answering(route, incoming, &context, told))
-}
-
-/// What makes a response.
-#[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
-pub(crate) enum Answer {
-    /// In place: no allocation for the call that there are most of.
-    Infer(UnaryInfer),
-    /// In a future of its own kind: there may be very many that wait for their messages.
-    Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
-}
-
-impl Answer {
-    fn other(answer: impl Future<Output = Answered> + Send + 'static) -> Self {
-        Self::Other(Box::pin(answer))
-    }
-
-    fn refused(status: Status) -> Self {
-        Self::other(ready(Err(status)))
-    }
-
-    /// The response. A panic in here is the caller's to catch.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
-        match self {
-            Self::Infer(infer) => infer.poll(cx),
-            Self::Other(answer) => answer.as_mut().poll(cx),
-        }
-    }
 }
 
 async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {

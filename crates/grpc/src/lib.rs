@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod age;
+mod answering;
 mod call;
 mod compression;
 mod connection;
@@ -31,7 +32,9 @@ mod metadata;
 mod open_calls;
 mod options;
 mod outgoing;
+mod panicked;
 mod patience;
+mod piece;
 mod pings;
 mod reflection;
 mod reply;

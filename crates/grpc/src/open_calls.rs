@@ -9,7 +9,7 @@ use std::{
 use galatea_frontend::catch_panic_in_poll;
 
 use crate::{
-    call::CALL,
+    panicked::CALL,
     wakeups::{Part, Wakeups},
 };
 

@@ -16,8 +16,8 @@ use tonic::Status;
 
 use crate::{
     compression::{self, compress},
-    content::Piece,
     message::{PREFIX_LEN, prefix},
+    piece::Piece,
     state::ServerState,
     stream::InferStream,
 };

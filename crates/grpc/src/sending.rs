@@ -10,10 +10,7 @@ use galatea_frontend::ConnectionSettings;
 use h2::{Reason, SendStream, server::SendResponse};
 use http::Response;
 
-use crate::{
-    content::{Content, Piece},
-    patience::Patience,
-};
+use crate::{content::Content, patience::Patience, piece::Piece};
 
 /// Why a response does not reach its client.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::{io, pin::Pin, sync::Arc};
 use crate::{
     GrpcOptions,
     age::ConnectionAge,
-    call::{Call, ConnectionContext},
+    call::Call,
     connection::{self, Connection, ConnectionError},
-    dispatch::Dispatcher,
+    dispatch::{ConnectionContext, Dispatcher},
     guard::Guarded,
     keep_alive::KeepAliveRules,
     pings::{PingRules, Pings},

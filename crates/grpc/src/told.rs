@@ -7,7 +7,7 @@ use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
 use http::{HeaderMap, HeaderName, Request, Response};
 use tonic::Status;
 
-use crate::{content::Content, route::Route, status::status_of};
+use crate::{route::Route, status::status_of};
 
 const PROTOCOL: &str = "grpc";
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
@@ -92,14 +92,15 @@ impl Told {
         status
     }
 
-    /// The response to it, of which is told.
-    pub fn response_of(
+    /// The response to it, of which is told. `size`: bytes of its content.
+    pub fn response_of<B: Default>(
         &mut self,
-        answered: Result<Response<Content>, Status>,
-    ) -> Response<Content> {
+        answered: Result<Response<B>, Status>,
+        size: impl FnOnce(&B) -> u64,
+    ) -> Response<B> {
         match answered {
             Ok(response) => {
-                self.answered(&response, response.body().size());
+                self.answered(&response, size(response.body()));
                 response
             }
             Err(status) => self.refused(status).into_http(),

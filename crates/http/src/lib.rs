@@ -23,6 +23,7 @@
 mod admission;
 mod body;
 mod body_error;
+mod body_limits;
 mod cloud;
 mod collector;
 mod compression;

@@ -1,3 +1,5 @@
+//! Heads and bodies as they come, however they are cut.
+
 use http::{Method, StatusCode};
 use proptest::prelude::*;
 

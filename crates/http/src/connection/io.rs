@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     body_error::{BodyError, MAX_CHUNKS, ReadError, TooManyChunks},
+    body_limits::{DISCARDED, LEAST_DISCARDED, TURN},
     collector::Collector,
-    request_body::{DISCARDED, LEAST_DISCARDED, TURN},
 };
 
 /// From this on the rest of a body is read where it stays, with a system call more and a copy less.

@@ -1,0 +1,109 @@
+//! What answers a call, and what tells of it.
+
+use std::{
+    future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    thread,
+};
+
+use galatea_frontend::catch_panic_in_poll;
+use http::Response;
+use tonic::Status;
+
+use crate::{
+    content::Content,
+    panicked::{CALL, INTERNAL_ERROR},
+    told::Told,
+    unary_infer::UnaryInfer,
+};
+
+/// What becomes of a call.
+pub(crate) type Answered = Result<Response<Content>, Status>;
+
+/// What makes a response.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
+pub(crate) enum Answer {
+    /// In place: no allocation for the call that there are most of.
+    Infer(UnaryInfer),
+    /// In a future of its own kind: there may be very many that wait for their messages.
+    Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
+}
+
+impl Answer {
+    pub fn other(answer: impl Future<Output = Answered> + Send + 'static) -> Self {
+        Self::Other(Box::pin(answer))
+    }
+
+    pub fn refused(status: Status) -> Self {
+        Self::other(future::ready(Err(status)))
+    }
+
+    /// The response. A panic in here is the caller's to catch.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        match self {
+            Self::Infer(infer) => infer.poll(cx),
+            Self::Other(answer) => answer.as_mut().poll(cx),
+        }
+    }
+}
+
+/// What makes a response, and what tells of it.
+pub(crate) struct Answering {
+    /// Unless it has panicked.
+    pub answer: Option<Answer>,
+    pub told: Told,
+}
+
+impl Answering {
+    /// What panics is dropped while it does: that is how it is told what has become of it.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Content>> {
+        struct DroppedInPanic<'a>(&'a mut Option<Answer>);
+
+        impl Drop for DroppedInPanic<'_> {
+            fn drop(&mut self) {
+                if thread::panicking() {
+                    *self.0 = None;
+                }
+            }
+        }
+
+        let answer = &mut self.answer;
+        let polled = catch_panic_in_poll(CALL, || match DroppedInPanic(answer).0 {
+            Some(answer) => answer.poll(cx),
+            None => Poll::Ready(Err(Status::internal(INTERNAL_ERROR))),
+        });
+        let answered = match polled {
+            Some(polled) => ready!(polled),
+            None => Err(Status::internal(INTERNAL_ERROR)),
+        };
+        Poll::Ready(self.told.response_of(answered, Content::size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use galatea_frontend::{Peer, RequestLog, recent_failures};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_answered_and_told_as_one() {
+        let call = galatea_frontend::Call { protocol: "grpc", method: "", path: "/a.Test/Panic" };
+        let exchange = RequestLog::default().begin(Peer::Unix, &call, None);
+        let answer = Answer::Other(Box::pin(async move {
+            assert!(std::hint::black_box(false), "in what answers");
+            drop(exchange);
+            Err(Status::ok(""))
+        }));
+        let mut answering = Answering { answer: Some(answer), told: Told::default() };
+        let polled = answering.poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(response) = polled else { unreachable!("it has panicked") };
+        assert_eq!(response.headers()[Status::GRPC_STATUS], "13");
+        assert!(answering.answer.is_none());
+        let told = recent_failures().since(0);
+        assert!(told.iter().any(|call| &*call.reason == "what was to answer has panicked"));
+    }
+}
