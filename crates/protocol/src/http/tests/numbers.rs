@@ -348,8 +348,7 @@ fn integers_around_powers_of_ten() {
     [0, i64::MAX as u64, 1 << 63, u64::MAX].into_iter().for_each(check_integer);
 }
 
-/// All exponents, with significands at their limits and without a pattern. (All of the 500 million numbers that `shortest`
-/// takes were compared once.)
+/// All exponents, with significands at their limits and without a pattern.
 #[test]
 fn floats_of_all_sizes() {
     let mut taken = 0;
