@@ -74,7 +74,7 @@ impl Io {
                 }
                 self.seen = self.input.len();
             }
-            match self.input.poll_fill(context, &mut *self.stream) {
+            match self.poll_fill(context) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(self.end_of_heads(None)),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(self.end_of_heads(Some(error))),
@@ -84,6 +84,28 @@ impl Io {
                 }
             }
         }
+    }
+
+    /// Reads into the buffer once. Returns how many bytes came; none at the end of the stream.
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let read = self.input.poll_fill(context, &mut *self.stream);
+        self.or_flush(context, read)
+    }
+
+    /// Where there was nothing to read: what TLS has to answer to what it read itself, a new key or a wish for another
+    /// handshake, leaves the stream now. Nothing else may be written for long.
+    fn or_flush(
+        &mut self,
+        context: &mut Context<'_>,
+        read: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if read.is_pending()
+            && let Poll::Ready(Err(error)) =
+                std::pin::Pin::new(&mut *self.stream).poll_flush(context)
+        {
+            return Poll::Ready(Err(error));
+        }
+        read
     }
 
     fn begin(&mut self, head: &RequestHead, length: usize) {
@@ -157,7 +179,7 @@ impl Io {
             if let Some(left) = self.body.left().filter(|left| *left >= READ_IN_PLACE) {
                 return self.poll_body_in_place(context, collector, left);
             }
-            let count = ready!(self.input.poll_fill(context, &mut *self.stream));
+            let count = ready!(self.poll_fill(context));
             if count.map_err(ReadError::Io)? == 0 {
                 return Poll::Ready(Err(ReadError::Incomplete.into()));
             }
@@ -188,10 +210,11 @@ impl Io {
         left: u64,
     ) -> Poll<Result<(), BodyError>> {
         let most = usize::try_from(left).map_or(TURN, |left| left.min(TURN));
-        let count = {
+        let read = {
             let mut room = collector.room(most)?;
-            ready!(poll_read(context, &mut *self.stream, &mut room))
+            poll_read(context, &mut *self.stream, &mut room)
         };
+        let count = ready!(self.or_flush(context, read));
         let count = count.map_err(ReadError::Io)?;
         if count == 0 {
             return Poll::Ready(Err(ReadError::Incomplete.into()));
@@ -210,7 +233,7 @@ impl Io {
         let mut left_of_turn = TURN;
         while !self.body.is_finished() {
             if self.input.is_empty() {
-                match ready!(self.input.poll_fill(context, &mut *self.stream)) {
+                match ready!(self.poll_fill(context)) {
                     Ok(0) | Err(_) => return Poll::Ready(false),
                     Ok(_) => {}
                 }
@@ -232,9 +255,7 @@ impl Io {
     /// As much of a body as is expected of a client that was not told to send it: what has come with its head. Whether that
     /// is all.
     pub(super) fn take_what_is_there(&mut self, context: &mut Context<'_>) -> bool {
-        if self.input.is_empty()
-            && !matches!(self.input.poll_fill(context, &mut *self.stream), Poll::Ready(Ok(1..)))
-        {
+        if self.input.is_empty() && !matches!(self.poll_fill(context), Poll::Ready(Ok(1..))) {
             return false;
         }
         match self.body.step(self.input.unread()) {
@@ -251,7 +272,7 @@ impl Io {
         if self.is_broken || self.body.left() != Some(self.input.len() as u64) {
             return Poll::Pending;
         }
-        match ready!(self.input.poll_fill(context, &mut *self.stream)) {
+        match ready!(self.poll_fill(context)) {
             Ok(0) => Poll::Ready(ConnectionError::Incomplete),
             Ok(_) => Poll::Pending,
             Err(error) => Poll::Ready(error.into()),

@@ -257,8 +257,8 @@ pub(super) const RESTARTS: Family = Family::counter(
 
 pub(super) const EXECUTIONS_ON_CONNECTION_THREADS: Family = Family::counter(
     "galatea_executions_on_connection_threads_total",
-    "Executions of a model by the thread that received a request, which is cheaper than waking an instance's thread where \
-     executions are short; they are counted in nv_inference_exec_count too",
+    "Executions of a model by the thread that received a request, as part of all executions: where they are short, that is \
+     cheaper than waking the thread of an instance",
 )
 .per_model();
 
