@@ -57,6 +57,7 @@ pub(crate) struct UnaryInfer {
 }
 
 /// What is waited for. What is done elsewhere is in a box: it is long, and seldom.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls begin with the large kind")]
 enum Stage {
     Message(Messages),
     Unpacked(Decompressing),
