@@ -253,7 +253,8 @@ def test_kept_compiled_models_are_loaded_faster(repository, tmp_path):
     seconds, answered = [], []
     ids = np.arange(1000, 1012)[None]
     tokens = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    for expected in ("compiled, and put into the cache", "taken from the cache"):
+    # Several times: other tests run on the same processors.
+    for expected in ("compiled, and put into the cache", *3 * ["taken from the cache"]):
         with servers.galatea(root, f"--backend-config=openvino,cache-dir={cache}") as server:
             _, line = loaded_line(server, "minilm")
             assert f"model 'minilm': {expected} in " in line
@@ -261,8 +262,8 @@ def test_kept_compiled_models_are_loaded_faster(repository, tmp_path):
             with clients.client(server, "http") as stock:
                 answered.append(clients.infer(stock, "http", "minilm", tokens)["last_hidden_state"])
     assert any(cache.glob("*.blob"))
-    assert seconds[1] < seconds[0], seconds
-    np.testing.assert_array_equal(*answered)
+    assert min(seconds[1:]) < seconds[0], seconds
+    [np.testing.assert_array_equal(answer, answered[0]) for answer in answered[1:]]
 
 
 TRAINED = {
