@@ -2,7 +2,7 @@
 
 CPU per request is user and system time of the server process over the number of requests it answered: on a
 small shared machine throughput mostly measures the load tool. Runs of the same row are interleaved between
-the servers (A B A B). Raw runs go to target/bench/<time>.json.
+the servers (A B, B A); rounds in which others used more than a tenth of the machine are measured again. Raw runs go to target/bench/<time>.json.
 """
 
 import argparse
@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 
 import builds  # noqa: E402
 import console  # noqa: E402
+import cost  # noqa: E402
 import delays  # noqa: E402
 import engines  # noqa: E402
 import frontends  # noqa: E402
@@ -39,6 +40,7 @@ import torch_models  # noqa: E402
 import traffic  # noqa: E402
 
 SECTIONS = {
+    "cost": cost.compared,
     "frontend": frontends.small_requests,
     "large": frontends.large_requests,
     "json": frontends.json_bodies,
@@ -70,7 +72,7 @@ SECTIONS = {
 
 
 def table(rows):
-    heads = ("what", "server", "infer/s", "p50 us", "p99 us", "CPU us/req", "other", "goal")
+    heads = ("what", "server", "infer/s", "p50 us", "p99 us", "CPU us/req", "foreign %", "other", "goal")
     lines = [heads] + [tuple(cell(row.get(head)) for head in heads) for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     for n, line in enumerate(lines):

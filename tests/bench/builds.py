@@ -17,6 +17,7 @@ import measure
 import numpy as np
 import process
 import python_models
+import quiet
 import servers
 from repositories import copy_example, identity_config, write_model
 
@@ -105,10 +106,7 @@ def cases(seconds, folder):
 
 def ratios(rounds, run):
     """Medians by build, and of the ratios after / before within each round."""
-    done = {"before": [], "after": []}
-    for number in range(rounds):
-        for name in sorted(done, reverse=number % 2 == 0):
-            done[name].append(run(name))
+    done = quiet.rounds_of(rounds, {name: lambda name=name: run(name) for name in ("before", "after")})
     pairs = list(zip(done["after"], done["before"]))
     found = {
         key: statistics.median(after[key] / before[key] for after, before in pairs) for key in ("CPU us/req", "infer/s")

@@ -87,13 +87,18 @@ def large_requests(args):
     return rows, raw
 
 
-def json_bodies(args):
+def json_body(folder):
+    """A file with a request of 100,000 numbers, and its size in MB."""
     array = np.random.default_rng(1).standard_normal(100_000, dtype=np.float32).astype(np.float64).round(10)
+    body = Path(folder) / "body.json"
+    tensor = {**clients.tensor_json("INPUT0", array), "datatype": "FP32"}
+    body.write_text(json.dumps({"inputs": [tensor]}))
+    return body, body.stat().st_size / 1e6
+
+
+def json_bodies(args):
     with tempfile.TemporaryDirectory() as folder:
-        body = Path(folder) / "body.json"
-        tensor = {**clients.tensor_json("INPUT0", array), "datatype": "FP32"}
-        body.write_text(json.dumps({"inputs": [tensor]}))
-        size = body.stat().st_size / 1e6
+        body, size = json_body(folder)
         return compare(
             args, f"identity {size:.1f} MB JSON both ways, ab -c 16", "CPU <= 6000",
             lambda s: measure.ab(s, "identity", body, 16, int(100 * args.seconds)),

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import measure
+import quiet
 import servers
 from repositories import add_sub_config, write_model
 
@@ -70,11 +71,7 @@ def rows_of(what, runs, others):
 
 
 def in_turn(rounds, servers_by_size, seconds):
-    runs = {size: [] for size in servers_by_size}
-    for number in range(rounds):
-        for size in sorted(runs, reverse=number % 2 == 1):
-            runs[size].append(own_perf(servers_by_size[size], seconds))
-    return runs
+    return quiet.rounds_of(rounds, {size: lambda s=server: own_perf(s, seconds) for size, server in servers_by_size.items()})
 
 
 def models(args):

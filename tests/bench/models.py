@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 
 import measure
+import quiet
 import servers
 from repositories import EXAMPLES, copy_example
 
@@ -34,15 +35,16 @@ def input_file(folder, model):
     return file
 
 
-def direct(model, sessions, threads, callers, seconds, spins=True, batch=1):
+def direct(model, sessions, threads, callers, seconds, spins=True, batch=1, file=None):
     """Inferences per second and CPU of ONNX Runtime in this process, with a layout of sessions and threads."""
+    file = file or EXAMPLES / model / "1/model.onnx"
     made = []
     for _ in range(sessions):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
         options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spins else "0")
-        made.append(onnxruntime.InferenceSession(EXAMPLES / model / "1/model.onnx", options))
+        made.append(onnxruntime.InferenceSession(file, options))
     feed = {name: np.repeat(a, batch, axis=0) for name, a in arrays(model).items()}
     for session in made:
         session.run(None, feed)
@@ -77,10 +79,7 @@ def served(args, model, config, concurrency, callers):
                 server, model, "grpc", concurrency, args.seconds * 2, "--input-data", data
             )}
             cases.update(callers)
-            runs = {name: [] for name in cases}
-            for _ in range(args.rounds):
-                for name, case in cases.items():
-                    runs[name].append(case())
+            runs = quiet.rounds_of(args.rounds, cases)
     medians = {name: median(done) for name, done in runs.items()}
     return medians, runs
 

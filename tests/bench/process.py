@@ -19,6 +19,12 @@ def start_seconds(target, folder):
 
 
 def start_and_memory(args):
+    rows, raw = start_and_memory_of_simple(args)
+    more_rows, more_raw = instances()
+    return rows + more_rows, raw + more_raw
+
+
+def start_and_memory_of_simple(args):
     rows, raw = [], []
     for target in args.targets:
         with tempfile.TemporaryDirectory() as folder:
@@ -33,8 +39,7 @@ def start_and_memory(args):
         rows.append({"what": "start to ready, simple", "server": label, "other": f"{took * 1000:.0f} ms", "goal": goals[0]})
         rows.append({"what": "memory, simple", "server": label, "other": f"{memory:.0f} MB", "goal": goals[1]})
         raw.append({"target": target, "start and memory": runs})
-    more_rows, more_raw = instances()
-    return rows + more_rows, raw + more_raw
+    return rows, raw
 
 
 def instances():

@@ -160,13 +160,17 @@ def write_tagger(folder, target):
         (folder / f"with_{tagger}/config.pbtxt").write_text(ensemble_config(tagger))
 
 
+def sentence_options(folder):
+    """What perf_analyzer is to send to the tagger."""
+    data, values = Path(folder) / "sentence.json", list(SENTENCE.encode())
+    data.write_text(json.dumps({"data": [{"sentence_bytes": values}]}))
+    return ["--input-data", data, "--shape", f"sentence_bytes:{len(values)}"]
+
+
 def ensembles(args):
     rows, raw = [], []
-    with running(args.targets, write_tagger) as found:
-        data = Path(tempfile.mkdtemp()) / "sentence.json"
-        values = list(SENTENCE.encode())
-        data.write_text(json.dumps({"data": [{"sentence_bytes": values}]}))
-        options = ["--input-data", data, "--shape", f"sentence_bytes:{len(values)}"]
+    with running(args.targets, write_tagger) as found, tempfile.TemporaryDirectory() as folder:
+        options = sentence_options(folder)
         for protocol, concurrency in (("http", 1), ("http", 16), ("grpc", 16)):
             what = f"tagger ensemble, {protocol}, concurrency {concurrency}"
             cases = {}
@@ -181,7 +185,6 @@ def ensembles(args):
             medians, runs = measure.interleaved(args.rounds, cases)
             rows += rows_of(what, medians, "CPU <= 900")
             raw.append({"what": what, "runs": runs})
-        shutil.rmtree(data.parent)
     return rows, raw
 
 

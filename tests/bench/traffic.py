@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import measure
+import quiet
 import servers
 from frontends import rows_of
 from instructions import HEAD, binary_body
@@ -134,11 +135,8 @@ def compared(args):
         }
         for what, run in shapes.items():
             cases = {target: lambda t=target, s=server: run(t, s) for target, server in found.items()}
-            runs = {target: [] for target in cases}
-            for _ in range(args.rounds):
-                for target, case in cases.items():
-                    runs[target].append(case())
-            medians = {target: {k: v for k, v in median(done).items()} for target, done in runs.items()}
+            runs = quiet.rounds_of(args.rounds, cases)
+            medians = {target: median(done) for target, done in runs.items()}
             rows += [{**row, "server": row["server"].replace("cached", "Python models")} for row in rows_of(what, medians, None)]
             raw.append({"what": what, "runs": runs})
     return rows, raw

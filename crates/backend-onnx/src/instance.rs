@@ -1,6 +1,6 @@
 //! One executor of a model.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use galatea_backend::{
     Batch, ModelInstance,
@@ -10,25 +10,57 @@ use galatea_config::ModelConfig;
 use galatea_division_faults::DivisionFault;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
-use crate::{binding::TensorBinding, model::OnnxModel, ort::Value, sessions::SessionUse};
+use crate::{
+    binding::TensorBinding,
+    bound_run::{BoundRun, BoundRuns, Given},
+    model::OnnxModel,
+    ort::Value,
+    sessions::SessionUse,
+};
 
 /// Runs one batch after another on the session shared by the instances of a device.
 pub(crate) struct OnnxInstance {
     model: Arc<OnnxModel>,
     /// Those of the device this instance is for.
     sessions: SessionUse,
+    bound: RefCell<BoundRuns>,
+}
+
+/// What a run is given.
+pub(crate) enum Inputs {
+    Bound(BoundRun),
+    Values(Values),
+}
+
+/// Tensors for one run.
+pub(crate) struct Values {
+    /// Each with the number of its input.
+    values: Vec<(usize, Value)>,
+    /// The same, where runs like it may come to have tensors that stay.
+    candidate: Option<Vec<Given>>,
+}
+
+/// What a run gave.
+pub(crate) enum Outputs {
+    Bound(BoundRun),
+    Values(Vec<Value>),
 }
 
 impl OnnxInstance {
     pub fn new(model: Arc<OnnxModel>, sessions: SessionUse) -> Self {
-        Self { model, sessions }
+        let bound = RefCell::new(BoundRuns::new(!model.may_bind));
+        Self { model, sessions, bound }
+    }
+
+    #[cfg(test)]
+    pub fn kept_runs(&self) -> usize {
+        self.bound.borrow().kept()
     }
 }
 
 impl GroupRunner for OnnxInstance {
-    /// Each with the number of its input.
-    type Inputs = Vec<(usize, Value)>;
-    type Outputs = Vec<Value>;
+    type Inputs = Inputs;
+    type Outputs = Outputs;
 
     fn config(&self) -> &ModelConfig {
         &self.model.config
@@ -39,16 +71,79 @@ impl GroupRunner for OnnxInstance {
     }
 
     /// An optional input that no request brought is left out: the model's own value holds.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Inputs> {
+        if let Some(run) = self.bound.borrow_mut().take(&joined) {
+            return Ok(Inputs::Bound(run));
+        }
+        let candidate = self.bound.borrow().candidate(&joined);
         let given = joined.into_iter().zip(&self.model.inputs).enumerate();
-        given
+        let values = given
             .filter_map(|(number, (joined, binding))| Some((number, joined?, binding)))
             .map(|(number, joined, binding)| Ok((number, self.value(binding, joined)?)))
-            .collect()
+            .collect::<Result<_>>()?;
+        Ok(Inputs::Values(Values { values, candidate }))
     }
 
     /// The library keeps outputs that are not wanted to itself.
-    fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Vec<Value>> {
+    fn run(&self, inputs: Inputs, wanted: &[usize]) -> Result<Outputs> {
+        match inputs {
+            Inputs::Bound(run) if run.wants(wanted) => self.run_bound(run, wanted),
+            Inputs::Bound(run) => {
+                let values = self.values(run.given())?;
+                self.bound.borrow_mut().put_back(run);
+                self.run_values(values, wanted)
+            }
+            Inputs::Values(values) => self.run_values(values, wanted),
+        }
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
+    }
+
+    fn outputs(&self, outputs: Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        let outputs = match outputs {
+            Outputs::Bound(run) => {
+                let outputs = run.copy_outputs();
+                self.bound.borrow_mut().put_back(run);
+                return Ok(outputs);
+            }
+            Outputs::Values(outputs) => outputs,
+        };
+        let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
+        bindings.zip(outputs).map(|(binding, value)| self.output(binding, value)).collect()
+    }
+}
+
+impl OnnxInstance {
+    /// A failure may be that of the tensors, or of what is in them: the same run without them tells.
+    fn run_bound(&self, mut run: BoundRun, wanted: &[usize]) -> Result<Outputs> {
+        let model = &*self.model;
+        if self.sessions.place(|session, mode| run.compute(model, session, mode)).is_ok() {
+            return Ok(Outputs::Bound(run));
+        }
+        let Values { values, .. } = self.values(run.given())?;
+        let outputs = self.compute(&values, wanted);
+        let mut bound = self.bound.borrow_mut();
+        match outputs.is_ok() {
+            true => bound.failed(),
+            false => bound.put_back(run),
+        }
+        outputs.map(Outputs::Values)
+    }
+
+    fn run_values(&self, inputs: Values, wanted: &[usize]) -> Result<Outputs> {
+        let outputs = self.compute(&inputs.values, wanted)?;
+        if let Some(given) = inputs.candidate {
+            let model = &*self.model;
+            self.bound.borrow_mut().consider(model, &given, (wanted, &outputs), |run| {
+                self.sessions.place(|session, mode| run.compute(model, session, mode))
+            });
+        }
+        Ok(Outputs::Values(outputs))
+    }
+
+    fn compute(&self, inputs: &[(usize, Value)], wanted: &[usize]) -> Result<Vec<Value>> {
         let model = &*self.model;
         let inputs: Vec<_> = inputs
             .iter()
@@ -64,17 +159,17 @@ impl GroupRunner for OnnxInstance {
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
+    fn values(&self, given: Vec<Given>) -> Result<Values> {
+        let library = &self.model.library;
+        let value = |(number, shape, data): &Given| {
+            let none = || Error::internal(format!("the model has no input {number}"));
+            let data_type = self.model.inputs.get(*number).ok_or_else(none)?.spec.data_type;
+            Ok((*number, Value::over(library, data.clone(), shape, data_type)?))
+        };
+        let values = given.iter().map(value).collect::<Result<_>>()?;
+        Ok(Values { values, candidate: Some(given) })
     }
 
-    fn outputs(&self, outputs: Vec<Value>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
-        let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
-        bindings.zip(outputs).map(|(binding, value)| self.output(binding, value)).collect()
-    }
-}
-
-impl OnnxInstance {
     fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {
         let library = &self.model.library;
         match joined.content {

@@ -3,7 +3,8 @@
 //! # Invariants
 //! - Everything unsafe is in `ort`, a thin layer over the C interface.
 //! - A model's weights are in memory once per device, however many instances it has there.
-//! - Tensor bytes are not copied for a request alone, and once where several join.
+//! - Tensor bytes are not copied for a request alone, and once where several join; those of small runs that come again are
+//!   copied into tensors that stay (ADR 31).
 //! - No status of the library ends the process, and no integer division either (ADR 13): each becomes an error of that
 //!   load or run. What else can, a crash or an abort in the library, needs `isolation`.
 
@@ -11,6 +12,7 @@
 
 mod accelerators;
 mod binding;
+mod bound_run;
 mod complete;
 mod file_faults;
 mod header;
@@ -24,6 +26,11 @@ mod sessions;
 mod settings;
 mod shared_model;
 mod signature;
+
+#[cfg(test)]
+#[allow(dead_code, reason = "those of all tests of this crate")]
+#[path = "../tests/support/onnx.rs"]
+mod test_graphs;
 
 #[doc(hidden)]
 pub use header::read_header;

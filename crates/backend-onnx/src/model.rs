@@ -47,6 +47,9 @@ pub(crate) struct OnnxModel {
     pub sessions: BTreeMap<Device, Arc<Sessions>>,
     /// Something else than the library's own code for CPUs computes.
     pub has_providers: bool,
+    /// Whether a run may be tried once more with tensors that stay: it is computed by nothing but the library itself, on
+    /// the CPU.
+    pub may_bind: bool,
     pub run_options: RunOptions,
     pub config: Arc<ModelConfig>,
     pub inputs: Vec<TensorBinding>,
@@ -95,6 +98,7 @@ impl OnnxModel {
             library: library.clone(),
             sessions,
             has_providers,
+            may_bind: !has_providers && settings.operator_libraries.is_empty(),
             run_options: RunOptions::new(library, &settings.run_entries())?,
             inputs: bindings(config.execution_inputs(), |name| declared.expect_input(name))?,
             outputs: bindings(config.model_outputs(), |name| declared.expect_output(name))?,

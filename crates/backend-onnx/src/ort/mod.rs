@@ -1,5 +1,6 @@
 //! Thin safe layer over ONNX Runtime's C interface. Everything unsafe in the product is in this folder.
 
+mod bound_tensor;
 mod library;
 mod options;
 mod provider_kind;
@@ -8,6 +9,7 @@ mod session;
 mod threads;
 mod value;
 
+pub(crate) use bound_tensor::BoundTensor;
 pub(crate) use library::{GlobalThreads, Library};
 pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
 pub(crate) use provider_kind::ProviderKind;

@@ -12,10 +12,11 @@ use std::{
 };
 
 use galatea_division_faults::FaultDomain;
-use galatea_types::{DataType, Result, Shape};
+use galatea_types::{DataType, Error, Result, Shape};
 use ort_sys::{OrtRunOptions, OrtSession, OrtStatus, OrtStatusPtr, OrtTypeInfo, OrtValue};
 
 use super::{
+    bound_tensor::BoundTensor,
     library::{Library, non_null},
     options::{SessionOptions, c_path, c_string},
     value::{Value, from_element_type, read_tensor_info},
@@ -189,10 +190,7 @@ impl Session {
             wanted: &wanted,
             results: &mut results,
         };
-        let ran = match mode {
-            RunMode::Here => self.run_here(call),
-            RunMode::OnPool => self.run_on_pool(call),
-        };
+        let ran = self.run_in(mode, call);
         // SAFETY: a finished run leaves null or a value that belongs to the caller; memory it shares
         // with an input is kept alive below, memory it shares with the session by who holds that.
         let adopted: Vec<Result<Value>> = results
@@ -205,6 +203,43 @@ impl Session {
             inputs.iter().for_each(|(_, input)| value.keep_if_shared(input));
         }
         Ok(values)
+    }
+
+    /// As [`Session::run`], from and into tensors that stay. What is in the outputs after a failure means nothing.
+    pub fn run_bound(
+        &self,
+        options: &RunOptions,
+        (input_names, inputs): (&[CString], &[BoundTensor]),
+        (output_names, outputs): (&[CString], &mut [BoundTensor]),
+        mode: RunMode,
+    ) -> Result<()> {
+        let names: SmallVec<_> = input_names.iter().map(|name| name.as_ptr()).collect();
+        let values: SmallVec<_> = inputs.iter().map(|value| value.as_ptr().cast_const()).collect();
+        let wanted: SmallVec<_> = output_names.iter().map(|name| name.as_ptr()).collect();
+        let given: SmallVec<_> = outputs.iter().map(|value| value.as_ptr()).collect();
+        let mut results = given.clone();
+        let ran = self.faults.run(|| {
+            let call = Call {
+                options: options.options.as_ptr(),
+                names: &names,
+                values: &values,
+                wanted: &wanted,
+                results: &mut results,
+            };
+            self.run_in(mode, call)
+        })?;
+        if results != given {
+            // It keeps to the ones it is given; what else it left there is not known to be ours.
+            return Err(Error::internal("ONNX Runtime did not use the outputs it was given"));
+        }
+        ran
+    }
+
+    fn run_in(&self, mode: RunMode, call: Call<'_>) -> Result<()> {
+        match mode {
+            RunMode::Here => self.run_here(call),
+            RunMode::OnPool => self.run_on_pool(call),
+        }
     }
 
     fn run_here(&self, call: Call<'_>) -> Result<()> {
@@ -252,6 +287,9 @@ impl Drop for Session {
         unsafe { (self.library.api().ReleaseSession)(self.session.as_ptr()) };
     }
 }
+
+/// What most models have of inputs and outputs needs no memory of its own.
+type SmallVec<T> = smallvec::SmallVec<[T; 8]>;
 
 /// Arguments of one run, in the form the C functions take.
 struct Call<'a> {

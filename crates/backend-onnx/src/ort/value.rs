@@ -199,6 +199,16 @@ impl Value {
         Ok(device == CPU_DEVICE || memory <= CPU_OUTPUT_MEMORY)
     }
 
+    /// The bytes of a tensor in main memory of fixed-size elements, of which `describe` said they are `byte_size`.
+    pub fn bytes(&self, byte_size: usize) -> Result<&[u8]> {
+        if byte_size == 0 {
+            return Ok(&[]);
+        }
+        let data = non_null(self.raw_data()?)?;
+        // SAFETY: the tensor holds this many bytes and lives as long as `self`; nobody writes to it.
+        Ok(unsafe { slice::from_raw_parts(data.as_ptr(), byte_size) })
+    }
+
     /// The bytes of a tensor of fixed-size elements, of which `describe` said they are `byte_size`.
     pub fn into_buffer(self, byte_size: usize) -> Result<Buffer> {
         if byte_size == 0 {
