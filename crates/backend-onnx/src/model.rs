@@ -2,9 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, panic,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 use galatea_backend::{InstanceSpec, LoadContext};
@@ -74,21 +75,25 @@ impl OnnxModel {
                 Session::load(library, &path, options)
                     .map_err(|error| explained(error, &path, (config.name(), &context.model_dir)))
             };
-            let session = load(threads.intra_op)?;
+            let has_candidates =
+                device == Device::Cpu && providers.is_empty() && threads.is_open && is_small(&path);
+            let (session, alone) = match has_candidates {
+                true => at_once(|| load(threads.intra_op), || load(Some(1)))?,
+                false => (load(threads.intra_op)?, None),
+            };
             if signature.is_none() {
                 let read = Signature::read(&session)?;
                 read.declaration().check(&config)?;
                 signature = Some(read);
             }
-            let chosen = match device {
-                // What a GPU computes does not become faster by the threads that wait for it.
-                Device::Gpu(_) => Sessions::one(session, false),
-                // Nor by threads beside those of another provider.
-                Device::Cpu if !providers.is_empty() => Sessions::one(session, false),
-                Device::Cpu if threads.is_open && is_small(&path) => {
-                    Sessions::candidates(session, load(Some(1))?, threads.lets_runs_overlap)
+            let chosen = match (device, alone) {
+                (_, Some(alone)) => Sessions::candidates(session, alone, threads.lets_runs_overlap),
+                // What a GPU computes does not become faster by the threads that wait for it, nor what another provider
+                // does by threads beside its own.
+                (Device::Gpu(_), None) => Sessions::one(session, false),
+                (Device::Cpu, None) => {
+                    Sessions::one(session, providers.is_empty() && threads.lets_runs_overlap)
                 }
-                Device::Cpu => Sessions::one(session, threads.lets_runs_overlap),
             };
             sessions.insert(device, Arc::new(chosen));
         }
@@ -105,6 +110,21 @@ impl OnnxModel {
             config,
         })
     }
+}
+
+/// Both sessions, which are loaded at the same time.
+fn at_once(
+    first: impl FnOnce() -> Result<Session>,
+    second: impl FnOnce() -> Result<Session> + Send,
+) -> Result<(Session, Option<Session>)> {
+    thread::scope(|scope| {
+        let second = scope.spawn(second);
+        let first = first();
+        match second.join() {
+            Ok(second) => Ok((first?, Some(second?))),
+            Err(panic) => panic::resume_unwind(panic),
+        }
+    })
 }
 
 /// Every device some instance is for, the CPU first; the CPU where no instance was said.

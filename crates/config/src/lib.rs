@@ -55,5 +55,6 @@ pub use model::{
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use reference::reference;
 pub use regroup::{differ_in_instances_only, with_instances_of};
+pub use schema::prepare;
 pub use source::ConfigSource;
 pub use text::{TextError, parse_text, to_text};

@@ -13,6 +13,11 @@ pub(crate) fn model_config() -> Option<MessageDescriptor> {
     DESCRIPTOR.clone()
 }
 
+/// Reads the description now, which takes some milliseconds: otherwise the first configuration has to wait for it.
+pub fn prepare() {
+    let _ = model_config();
+}
+
 /// Most bytes of a configuration; one of a thousand tensors has about 0.1 MiB.
 pub(crate) const MAX_SOURCE_SIZE: usize = 4 << 20;
 

@@ -17,7 +17,7 @@ use galatea_runtimes::TerminalProgress;
 use galatea_telemetry::metrics::{Figures, families};
 use galatea_types::{Error, LockExt, Result};
 
-use super::{model_worker, native::NativeBackend};
+use super::{early::EarlyBackend, model_worker, native::NativeBackend};
 use crate::{flags::RuntimeOptions, options::ServeOptions, runtime, table::Table};
 
 /// Where Triton has them.
@@ -29,6 +29,7 @@ pub struct Backends {
     config: BackendSettings,
     python: WorkerRules,
     opened: Opened,
+    early: EarlyBackend,
 }
 
 /// Of `--backend-config`, for one backend.
@@ -38,7 +39,8 @@ type Settings = BTreeMap<String, String>;
 type Opened = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Backends {
-    pub fn new(options: &ServeOptions) -> Self {
+    /// `early`: a backend that is being opened already.
+    pub fn new(options: &ServeOptions, early: EarlyBackend) -> Self {
         let mut config = options.engine.backend_config.clone();
         // Who may not fetch libraries fetches no numpy either, unless that is asked for.
         if !options.runtimes.may_download && !config.of("python").contains_key(ADD_NUMPY) {
@@ -49,6 +51,7 @@ impl Backends {
             config,
             python: options.python.clone(),
             opened: Opened::default(),
+            early,
         }
     }
 
@@ -96,11 +99,12 @@ impl Backends {
         + 'static,
     ) -> impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
         let (runtimes, opened) = (self.runtimes.clone(), self.opened.clone());
-        let settings = self.config.of(name);
+        let (settings, early) = (self.config.of(name), self.early.clone());
         move || {
             let (native, path) = locate(&runtimes, &settings)?;
             let (description, child) = (native.to_json(), model_worker::program(&runtimes));
-            let open = Box::new(move || native.open());
+            let early = early.clone();
+            let open = Box::new(move || early.take(&native).unwrap_or_else(|| native.open()));
             let backend = ProcessBackend::open(name, &settings, description, child, open)?;
             note(&opened, name, &path);
             Ok(backend)

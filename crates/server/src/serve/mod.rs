@@ -6,6 +6,7 @@ mod backends;
 mod banner;
 mod cloud;
 mod connections;
+mod early;
 mod encryption;
 mod exposure;
 pub mod gpus;
@@ -35,8 +36,8 @@ use galatea_telemetry::{
 
 pub use self::backends::DEFAULT_BACKEND_DIRECTORY;
 use self::{
-    authentication::PolicyWatch, backends::Backends, gpus::Gpus, poller::Poller,
-    services::Services, shutdown::Ending, socket::Sockets, upkeep::Upkeep,
+    authentication::PolicyWatch, backends::Backends, early::EarlyBackend, gpus::Gpus,
+    poller::Poller, services::Services, shutdown::Ending, socket::Sockets, upkeep::Upkeep,
 };
 use crate::{
     memory::BudgetRule,
@@ -46,7 +47,11 @@ use crate::{
 
 /// Serves until a signal asks it to stop.
 pub fn run(options: ServeOptions) -> ExitCode {
-    let code = serve(options).unwrap_or_else(|error| {
+    let served = start_log(&options.log).and_then(|()| {
+        panic_hook::install();
+        early::beside(options, serve).context("failed to start a thread")?
+    });
+    let code = served.unwrap_or_else(|error| {
         // Also when the log is off or goes to a file: the person who started the server has to see it.
         logger::print(log::Level::Error, &format!("error: {error:#}"));
         ExitCode::FAILURE
@@ -55,9 +60,7 @@ pub fn run(options: ServeOptions) -> ExitCode {
     code
 }
 
-fn serve(mut options: ServeOptions) -> Result<ExitCode> {
-    start_log(&options.log)?;
-    panic_hook::install();
+fn serve(mut options: ServeOptions, early: EarlyBackend) -> Result<ExitCode> {
     log_notes(&options.notes);
     let budget_rule = BudgetRule::new(options.memory_budget);
     options.share_memory(budget_rule.budget());
@@ -70,7 +73,7 @@ fn serve(mut options: ServeOptions) -> Result<ExitCode> {
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;
-    let backends = Backends::new(&options);
+    let backends = Backends::new(&options, early);
     let exit_timeout = options.engine.exit_timeout;
     let gpus = Gpus::find();
     let engine = Engine::new(engine_options(&options, repositories, &gpus), backends.registry());
