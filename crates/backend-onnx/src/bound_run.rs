@@ -4,7 +4,7 @@
 //! long as a small model. It is told the outputs' shapes with the tensors, and refuses to compute others into them: then
 //! the run is done again without them (ADR 31).
 
-use std::{ffi::CString, mem};
+use std::{collections::VecDeque, ffi::CString};
 
 use bytes::Bytes;
 use galatea_backend::batching::{Content, Joined, ModelOutput};
@@ -18,8 +18,10 @@ use crate::{
 
 /// Bytes of the inputs and outputs of a run up to which copying them is less work.
 const LARGEST: usize = 16 << 10;
-/// So many are kept for an instance, the last ones used.
+/// So many are kept for an instance, the last ones used, and so many shapes remembered that there are none for.
 const MOST: usize = 8;
+/// One that goes after fewer uses was not worth making.
+const WORTH: u32 = 8;
 /// After so many that did not come to anything, no more are made: the model's outputs are too long, or their shapes or
 /// values do not follow from what is given.
 const FAILURES: u32 = 8;
@@ -42,6 +44,7 @@ pub(crate) struct BoundRun {
     output_names: Vec<CString>,
     output_shapes: Vec<Shape>,
     outputs: Vec<BoundTensor>,
+    uses: u32,
 }
 
 impl BoundRun {
@@ -66,11 +69,22 @@ impl BoundRun {
             output_shapes.push(shape);
             bound.push(tensor);
         }
-        Some(Self { key, input_names, inputs, output_names, output_shapes, outputs: bound })
+        Some(Self {
+            key,
+            input_names,
+            inputs,
+            output_names,
+            output_shapes,
+            outputs: bound,
+            uses: 0,
+        })
     }
 
-    /// Whether this run takes inputs of these shapes, which it has then.
-    fn takes(&mut self, joined: &[Option<Joined<'_>>]) -> bool {
+    /// Whether this run takes inputs of these shapes for these outputs. It has the inputs then.
+    fn takes(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> bool {
+        if self.key.wanted != wanted {
+            return false;
+        }
         let mut expected = self.key.inputs.iter();
         let mut given = joined.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?)));
         let are_same = given.by_ref().all(|(number, joined)| {
@@ -85,10 +99,6 @@ impl BoundRun {
                 Content::Texts(_) => false,
             }
         })
-    }
-
-    pub fn wants(&self, outputs: &[usize]) -> bool {
-        self.key.wanted == outputs
     }
 
     pub fn compute(&mut self, model: &OnnxModel, session: &Session, mode: RunMode) -> Result<()> {
@@ -151,26 +161,27 @@ pub(crate) struct BoundRuns {
     failures: u32,
     /// The one used last is the last.
     runs: Vec<BoundRun>,
-    /// Of the last run there was none for.
-    missed: Option<Key>,
+    /// Of the last runs there were none for.
+    missed: VecDeque<Key>,
 }
 
 impl BoundRuns {
     pub fn new(is_off: bool) -> Self {
-        Self { is_off, failures: 0, runs: Vec::new(), missed: None }
+        Self { is_off, failures: 0, runs: Vec::new(), missed: VecDeque::new() }
     }
 
-    /// The one for these inputs, filled with them.
-    pub fn take(&mut self, joined: &[Option<Joined<'_>>]) -> Option<BoundRun> {
-        let found = self.runs.iter_mut().rposition(|run| run.takes(joined))?;
+    /// The one from these inputs, with which it is filled, to these outputs.
+    pub fn take(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> Option<BoundRun> {
+        let found = self.runs.iter_mut().rposition(|run| run.takes(joined, wanted))?;
         Some(self.runs.remove(found))
     }
 
-    pub fn put_back(&mut self, run: BoundRun) {
+    pub fn put_back(&mut self, mut run: BoundRun) {
+        run.uses = run.uses.saturating_add(1);
+        if self.runs.len() == MOST && self.runs.remove(0).uses < WORTH {
+            self.failed();
+        }
         if !self.is_off {
-            if self.runs.len() == MOST {
-                self.runs.remove(0);
-            }
             self.runs.push(run);
         }
     }
@@ -195,7 +206,7 @@ impl BoundRuns {
         Some(given)
     }
 
-    /// After a run from `given` to `outputs`: keeps tensors for it where the one before it, that there were none for, was the
+    /// After a run from `given` to `outputs`: keeps tensors for it where one of the last, that there were none for, was the
     /// same. `compute` does a run with them, which shows whether they are of use.
     pub fn consider(
         &mut self,
@@ -206,10 +217,11 @@ impl BoundRuns {
     ) {
         let inputs = given.iter().map(|(number, shape, _)| (*number, shape.clone())).collect();
         let key = Key { inputs, wanted: wanted.to_vec() };
-        match mem::take(&mut self.missed) {
-            Some(missed) if missed == key => {}
-            _ => return self.missed = Some(key),
-        }
+        let Some(again) = self.missed.iter().position(|missed| *missed == key) else {
+            self.missed.truncate(MOST - 1);
+            return self.missed.push_front(key);
+        };
+        self.missed.remove(again);
         let made = BoundRun::new(model, key, given, outputs).and_then(|mut run| {
             compute(&mut run).ok()?;
             let is_same = |(tensor, value): (&BoundTensor, &Value)| {
@@ -228,7 +240,7 @@ impl BoundRuns {
         self.failures += 1;
         if self.failures == FAILURES {
             self.is_off = true;
-            self.runs = Vec::new();
+            (self.runs, self.missed) = (Vec::new(), VecDeque::new());
         }
     }
 }
@@ -263,33 +275,55 @@ mod tests {
 
     /// How many are kept after rows of such lengths were added.
     fn kept(instance: &mut OnnxInstance, lengths: &[usize]) -> usize {
-        for &length in lengths {
-            let row = |name| Tensor::new(name, Int64, [1, length as i64], ints(&vec![1; length]));
-            let request = ask(1, vec![row("A"), row("B")], &["SUM"]);
-            infer(instance, request).expect("an answer");
-        }
+        lengths.iter().for_each(|&length| add(instance, length, &["SUM"]));
         instance.kept_runs()
     }
 
+    fn add(instance: &mut OnnxInstance, length: usize, outputs: &[&str]) {
+        let row = |name| Tensor::new(name, Int64, [1, length as i64], ints(&vec![1; length]));
+        let request = ask(1, vec![row("A"), row("B")], outputs);
+        infer(instance, request).expect("an answer");
+    }
+
     #[test]
-    fn tensors_are_kept_for_what_comes_twice_in_turn_and_is_short() {
+    fn tensors_are_kept_for_what_comes_again_and_is_short() {
         let mut instance = instance(&add_sub(Int64));
-        assert_eq!(kept(&mut instance, &[3, 4, 3, 4]), 0);
+        assert_eq!(kept(&mut instance, &[3, 4]), 0);
         assert_eq!(kept(&mut instance, &[4]), 1);
-        assert_eq!(kept(&mut instance, &[4, 4, 4, 3, 4, 3]), 2);
+        assert_eq!(kept(&mut instance, &[4, 4, 3]), 2);
         let longest = LARGEST / 3 / 8;
         assert_eq!(kept(&mut instance, &[longest, longest]), 3);
         assert_eq!(kept(&mut instance, &[longest + 1; 4]), 3);
         assert_eq!(kept(&mut instance, &[3, 4]), 3);
-        let more: Vec<usize> = (5..15).flat_map(|length| [length; 2]).collect();
-        assert_eq!(kept(&mut instance, &more), MOST);
+    }
+
+    #[test]
+    fn runs_to_other_outputs_have_tensors_of_their_own() {
+        let mut instance = instance(&add_sub(Int64));
+        for _ in 0..4 {
+            add(&mut instance, 3, &["SUM"]);
+            add(&mut instance, 3, &["DIFFERENCE", "SUM"]);
+        }
+        assert_eq!(instance.kept_runs(), 2);
+    }
+
+    #[test]
+    fn only_so_many_are_kept_and_those_that_are_used() {
+        let mut instance = instance(&add_sub(Int64));
+        let often: Vec<usize> =
+            (1..=MOST).flat_map(|length| [length; WORTH as usize + 2]).collect();
+        assert_eq!(kept(&mut instance, &often), MOST);
+        assert_eq!(kept(&mut instance, &[20; 4]), MOST);
     }
 
     #[test]
     fn none_are_made_any_more_where_it_came_to_nothing_again_and_again() {
-        let mut instance = instance(&add_sub(Int64));
+        let mut long = instance(&add_sub(Int64));
         let too_long = LARGEST / 3 / 8 + 1;
-        assert_eq!(kept(&mut instance, &[too_long; 2 * FAILURES as usize]), 0);
-        assert_eq!(kept(&mut instance, &[3; 4]), 0);
+        assert_eq!(kept(&mut long, &[too_long; 2 * FAILURES as usize]), 0);
+        assert_eq!(kept(&mut long, &[3; 4]), 0);
+        let mut changing = instance(&add_sub(Int64));
+        let seldom: Vec<usize> = (1..100).flat_map(|length| [length; 2]).collect();
+        assert_eq!(kept(&mut changing, &seldom), 0);
     }
 }

@@ -71,8 +71,8 @@ impl GroupRunner for OnnxInstance {
     }
 
     /// An optional input that no request brought is left out: the model's own value holds.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Inputs> {
-        if let Some(run) = self.bound.borrow_mut().take(&joined) {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Inputs> {
+        if let Some(run) = self.bound.borrow_mut().take(&joined, wanted) {
             return Ok(Inputs::Bound(run));
         }
         let candidate = self.bound.borrow().candidate(&joined);
@@ -87,12 +87,7 @@ impl GroupRunner for OnnxInstance {
     /// The library keeps outputs that are not wanted to itself.
     fn run(&self, inputs: Inputs, wanted: &[usize]) -> Result<Outputs> {
         match inputs {
-            Inputs::Bound(run) if run.wants(wanted) => self.run_bound(run, wanted),
-            Inputs::Bound(run) => {
-                let values = self.values(run.given())?;
-                self.bound.borrow_mut().put_back(run);
-                self.run_values(values, wanted)
-            }
+            Inputs::Bound(run) => self.run_bound(run, wanted),
             Inputs::Values(values) => self.run_values(values, wanted),
         }
     }
@@ -122,8 +117,7 @@ impl OnnxInstance {
         if self.sessions.place(|session, mode| run.compute(model, session, mode)).is_ok() {
             return Ok(Outputs::Bound(run));
         }
-        let Values { values, .. } = self.values(run.given())?;
-        let outputs = self.compute(&values, wanted);
+        let outputs = self.compute(&self.values(&run.given())?, wanted);
         let mut bound = self.bound.borrow_mut();
         match outputs.is_ok() {
             true => bound.failed(),
@@ -159,15 +153,14 @@ impl OnnxInstance {
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    fn values(&self, given: Vec<Given>) -> Result<Values> {
+    fn values(&self, given: &[Given]) -> Result<Vec<(usize, Value)>> {
         let library = &self.model.library;
         let value = |(number, shape, data): &Given| {
             let none = || Error::internal(format!("the model has no input {number}"));
             let data_type = self.model.inputs.get(*number).ok_or_else(none)?.spec.data_type;
             Ok((*number, Value::over(library, data.clone(), shape, data_type)?))
         };
-        let values = given.iter().map(value).collect::<Result<_>>()?;
-        Ok(Values { values, candidate: Some(given) })
+        given.iter().map(value).collect()
     }
 
     fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {

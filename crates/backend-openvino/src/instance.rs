@@ -163,7 +163,7 @@ impl GroupRunner for OpenVinoInstance {
         binding.is_some_and(|binding| binding.info.dims.as_ref().is_some_and(Vec::is_empty))
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Inputs> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Inputs> {
         let model = &*self.model;
         let mut items = None;
         let mut all: Vec<Option<Input>> = model.inputs.iter().map(|_| None).collect();

@@ -49,7 +49,7 @@ impl GroupRunner for TensorFlowInstance {
     }
 
     /// A graph has no value of its own for an input.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
         specs
             .zip(joined)

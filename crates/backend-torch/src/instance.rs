@@ -49,7 +49,7 @@ impl GroupRunner for TorchInstance {
     }
 
     /// In the order of the arguments. One that nobody brought must be optional, and the last.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Vec<Input>> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Vec<Input>> {
         let specs = self.model.config.execution_inputs();
         let mut slots: Vec<Option<Input>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in

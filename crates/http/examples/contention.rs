@@ -40,7 +40,9 @@ fn main() -> Outcome<()> {
     let repository = tempfile::tempdir()?;
     let engine = engine(repository.path())?;
     println!("cores: {}", thread::available_parallelism()?);
-    println!("| connection threads | models | requests/s | CPU us a request | switches a request |");
+    println!(
+        "| connection threads | models | requests/s | CPU us a request | switches a request |"
+    );
     println!("|---|---|---|---|---|");
     let layouts: Vec<(usize, bool)> =
         [1, 2, 4, 16, 64].into_iter().flat_map(|n| [(n, true), (n, false)]).collect();
@@ -67,6 +69,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
+#[derive(Clone)]
 struct Figures {
     rate: f64,
     cpu: f64,
@@ -93,8 +96,7 @@ fn round(engine: &Arc<Engine>, threads: usize, is_one: bool) -> Outcome<Figures>
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let options = HttpOptions { thread_count: threads, ..HttpOptions::default() };
     let server = serve(listener, engine, &options)?;
-    let address = server.local_addr()?;
-    let address = address.ok_or("not a TCP port")?;
+    let address = server.local_addr().ok_or("not a TCP port")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..CLIENT_THREADS)
         .map(|client| {

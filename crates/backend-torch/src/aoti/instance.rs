@@ -61,7 +61,7 @@ impl GroupRunner for PackageInstance {
     }
 
     /// In the order of the package.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Vec<Operand>> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Vec<Operand>> {
         let specs = self.model.config.execution_inputs();
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in specs.iter().zip(&self.model.inputs).zip(joined) {

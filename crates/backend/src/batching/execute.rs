@@ -30,10 +30,10 @@ pub trait GroupRunner {
     }
 
     /// Makes the inputs ready: one for each of `execution_inputs`, `None` for an optional one that no request
-    /// brought. When this fails for several requests, each is run alone.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs>;
+    /// brought. `wanted`: the outputs that some request asks for. When this fails for several requests, each is run alone.
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Self::Inputs>;
 
-    /// Computes. `wanted`: the outputs that some request asks for.
+    /// Computes the same outputs.
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
 
     /// Whether a failure of [`GroupRunner::run`] is that of one request's data, so that those that ran with it are
@@ -57,10 +57,11 @@ pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
 }
 
 fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
-    match gather(runner, batch, group) {
+    let wanted = wanted(runner.config(), batch, group);
+    match gather(runner, batch, group, &wanted) {
         Ok((inputs, padded)) => {
             batch.mark_input_done();
-            match run(runner, batch, group, inputs, padded.as_ref()) {
+            match run(runner, batch, (group, &wanted), inputs, padded.as_ref()) {
                 Ok(()) => {}
                 Err(error) if group.len() > 1 && runner.is_of_one_request(&error) => {
                     execute_each(runner, batch, group);
@@ -85,6 +86,7 @@ fn gather<'r, R: GroupRunner>(
     runner: &'r R,
     batch: &Batch,
     group: &[usize],
+    wanted: &[usize],
 ) -> Result<Gathered<'r, R>> {
     let config = runner.config();
     let padded = PaddedGroup::of(config, batch, group)?;
@@ -105,7 +107,7 @@ fn gather<'r, R: GroupRunner>(
     for target in config.execution_inputs().iter().skip(config.model_inputs().len()) {
         joined.push(Some(gather_generated(config, batch, group, target)?));
     }
-    Ok((runner.prepare(joined)?, padded))
+    Ok((runner.prepare(joined, wanted)?, padded))
 }
 
 /// An input that no request brings.
@@ -128,27 +130,29 @@ fn gather_generated(
 fn run<R: GroupRunner>(
     runner: &R,
     batch: &mut Batch,
-    group: &[usize],
+    (group, wanted): (&[usize], &[usize]),
     inputs: R::Inputs,
     padded: Option<&PaddedGroup<'_>>,
 ) -> Result<()> {
     let config = runner.config();
-    let wanted: Vec<usize> = config
-        .model_outputs()
-        .iter()
-        .enumerate()
-        .filter(|(_, spec)| config.is_state(&spec.name) || is_wanted(batch, group, &spec.name))
-        .map(|(number, _)| number)
-        .collect();
-    let outputs = runner.run(inputs, &wanted);
+    let outputs = runner.run(inputs, wanted);
     batch.mark_output_started();
-    let outputs = runner.outputs(outputs?, &wanted)?;
+    let outputs = runner.outputs(outputs?, wanted)?;
     let division = Division { config, sizes: sizes(batch, group), batch, group, padded };
     let specs = wanted.iter().filter_map(|&number| config.model_outputs().get(number));
     let split = specs.zip(outputs).map(|(spec, out)| division.split(spec, out));
     let split: Vec<SplitOutput> = split.collect::<Result<_>>()?;
     respond(batch, group, &split);
     Ok(())
+}
+
+/// The outputs that some request of the group asks for, or its sequence needs.
+fn wanted(config: &ModelConfig, batch: &Batch, group: &[usize]) -> Vec<usize> {
+    let outputs = config.model_outputs().iter().enumerate();
+    outputs
+        .filter(|(_, spec)| config.is_state(&spec.name) || is_wanted(batch, group, &spec.name))
+        .map(|(number, _)| number)
+        .collect()
 }
 
 /// Whether some request of the group asks for this output.
@@ -198,7 +202,7 @@ mod tests {
             &self.config
         }
 
-        fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<ModelOutput> {
+        fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<ModelOutput> {
             match joined.into_iter().flatten().next() {
                 Some(Joined { shape, content: Content::Elements(data), .. }) => {
                     Ok(ModelOutput { shape, data: data.into() })

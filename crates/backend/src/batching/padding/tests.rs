@@ -78,7 +78,7 @@ impl GroupRunner for Model {
         &self.config
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         let input = |joined: Option<Joined<'_>>| match joined.expect("brought or made") {
             Joined { shape, content: Content::Elements(data), .. } => (shape, data.to_vec()),
             other => panic!("{other:?}"),
@@ -231,7 +231,7 @@ impl GroupRunner for Texts {
         &self.config
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>) -> Result<Self::Inputs> {
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         match joined.into_iter().flatten().next() {
             Some(Joined { shape, content: Content::Texts(texts), .. }) => {
                 let text = |text: &[u8]| String::from_utf8(text.to_vec()).expect("a text");
