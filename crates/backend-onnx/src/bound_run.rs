@@ -249,26 +249,25 @@ impl BoundRuns {
 mod tests {
     #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-    use std::{collections::BTreeMap, sync::Arc};
+    use std::sync::Arc;
 
-    use galatea_backend::testing::{Loader, ModelFolder, ask, folder_context, infer, ints};
-    use galatea_runtimes::{Environment, FindOptions, Runtime, find};
     use galatea_types::{DataType::Int64, Tensor};
 
     use super::*;
     use crate::{
-        OnnxBackend, instance::OnnxInstance, ort::Library, sessions::SessionUse,
-        test_graphs::add_sub,
+        instance::OnnxInstance,
+        ort::Library,
+        sessions::SessionUse,
+        test_support::{
+            ask, configure, context, infer, ints, library, model_folder, onnx::add_sub,
+        },
     };
 
     fn instance(graph: &[u8]) -> OnnxInstance {
-        let environment: Environment = std::env::vars_os().collect();
-        let path = find(&Runtime::ONNXRUNTIME, &FindOptions::new(&environment)).expect("installed");
-        let backend = OnnxBackend::open(&path, &BTreeMap::new()).expect("opens");
-        let folder = ModelFolder::with_file("model.onnx", graph);
-        let config = Loader { backend, file: "model.onnx" }.configure(&folder, "").expect("good");
-        let library = Library::open(&path, None).expect("opens");
-        let model = OnnxModel::load(&library, &folder_context(&folder, config)).expect("loads");
+        let folder = model_folder(graph);
+        let config = configure(&folder, "").expect("a good configuration");
+        let library = Library::open(&library(), None).expect("opens");
+        let model = OnnxModel::load(&library, &context(&folder, config)).expect("loads");
         let sessions = model.sessions.values().next().expect("one").clone();
         OnnxInstance::new(Arc::new(model), SessionUse::of(sessions))
     }

@@ -28,9 +28,10 @@ mod shared_model;
 mod signature;
 
 #[cfg(test)]
-#[allow(dead_code, reason = "those of all tests of this crate")]
-#[path = "../tests/support/onnx.rs"]
-mod test_graphs;
+extern crate self as galatea_backend_onnx;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod test_support;
 
 #[doc(hidden)]
 pub use header::read_header;
