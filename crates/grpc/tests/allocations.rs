@@ -1,5 +1,8 @@
 //! How much memory is allocated for a small request that is repeated on one connection, by all threads of the server.
 
+// The lint knows #[test] functions only; this is what they are made of.
+#![allow(clippy::unwrap_used)]
+
 use std::{
     alloc::System,
     fs,

@@ -31,6 +31,9 @@ pub struct EarlyBackend(Arc<Mutex<Option<mpsc::Receiver<Opened>>>>);
 impl EarlyBackend {
     /// The backend, if it is this one. Waits until it is open.
     pub fn take(&self, wanted: &NativeBackend) -> Option<Result<Arc<dyn Backend>>> {
+        if !matches!(wanted, NativeBackend::Onnx { .. }) {
+            return None;
+        }
         let opening = self.0.lock_unpoisoned().take()?;
         let (native, backend) = opening.recv().ok()??;
         (native == *wanted).then_some(backend)
@@ -115,6 +118,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use galatea_types::Error;
+
     use super::*;
 
     fn needs(paths: &[&Path], models: Option<&[&str]>) -> bool {
@@ -141,6 +146,22 @@ mod tests {
         assert!(needs(&[repository], Some(&["other", "simple"])));
         assert!(!needs(&[repository], Some(&["other"])) && !needs(&[repository], Some(&[])));
         assert!(!needs(&[Path::new("s3://bucket/models"), &repository.join("none")], None));
+    }
+
+    #[test]
+    fn it_is_there_for_who_asks_for_the_same_library() {
+        let (done, opening) = mpsc::channel();
+        let early = EarlyBackend(Arc::new(Mutex::new(Some(opening))));
+        let native =
+            |path: &str| NativeBackend::Onnx { library: path.into(), settings: BTreeMap::new() };
+        done.send(Some((native("a"), Err(Error::internal("no library"))))).unwrap();
+        assert!(early.take(&NativeBackend::BuiltIn("add_sub".to_owned())).is_none());
+        assert_eq!(early.take(&native("a")).unwrap().err().unwrap().message(), "no library");
+        assert!(early.take(&native("a")).is_none(), "once");
+        let (done, opening) = mpsc::channel();
+        let early = EarlyBackend(Arc::new(Mutex::new(Some(opening))));
+        done.send(None).unwrap();
+        assert!(early.take(&native("a")).is_none(), "no model needs it");
     }
 
     #[test]
