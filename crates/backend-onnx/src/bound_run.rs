@@ -18,10 +18,11 @@ use crate::{
 
 /// Bytes of the inputs and outputs of a run up to which copying them is less work.
 const LARGEST: usize = 16 << 10;
-/// So many are kept for an instance, the last ones used, and so many shapes remembered that there are none for.
-const MOST: usize = 8;
-/// One that goes after fewer uses was not worth making.
-const WORTH: u32 = 8;
+/// So many are kept for an instance, the last ones used, and so many shapes remembered that there are none for: batches come
+/// in many sizes.
+const MOST: usize = 24;
+/// One that goes after fewer uses was not worth making: that takes another run, and a use saves a fraction of one.
+const WORTH: u32 = 64;
 /// After so many that did not come to anything, no more are made: the model's outputs are too long, or their shapes or
 /// values do not follow from what is given.
 const FAILURES: u32 = 8;
@@ -312,7 +313,7 @@ mod tests {
         let often: Vec<usize> =
             (1..=MOST).flat_map(|length| [length; WORTH as usize + 2]).collect();
         assert_eq!(kept(&mut instance, &often), MOST);
-        assert_eq!(kept(&mut instance, &[20; 4]), MOST);
+        assert_eq!(kept(&mut instance, &[MOST + 5; 4]), MOST);
     }
 
     #[test]
