@@ -114,9 +114,9 @@ impl OnnxInstance {
     /// A failure may be that of the tensors, or of what is in them: the same run without them tells.
     fn run_bound(&self, mut run: BoundRun, wanted: &[usize]) -> Result<Outputs> {
         let model = &*self.model;
-        if self.sessions.place(|session, mode| run.compute(model, session, mode)).is_ok() {
-            return Ok(Outputs::Bound(run));
-        }
+        let computed = self.sessions.place(|session, mode| run.compute(model, session, mode));
+        let Err(error) = computed else { return Ok(Outputs::Bound(run)) };
+        log::debug!("model '{}': run again with new tensors: {error}", model.config.name());
         let outputs = self.compute(&self.values(&run.given())?, wanted);
         let mut bound = self.bound.borrow_mut();
         match outputs.is_ok() {
