@@ -33,6 +33,18 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
     Ok(Some(log))
 }
 
+/// Writes the last lines when it is dropped, at the end of the server. The log does so by itself when nobody holds it any
+/// more, but a thread of the engine may hold it a little longer than the process lasts.
+pub struct LastLines(pub Option<Arc<AccessLog>>);
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        if let Some(log) = &self.0 {
+            log.flush();
+        }
+    }
+}
+
 /// How many of its lines were lost.
 pub fn figures(access_log: Arc<AccessLog>) -> FigureSource {
     Box::new(move |figures| {

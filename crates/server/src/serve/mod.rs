@@ -66,6 +66,7 @@ fn serve(mut options: ServeOptions, early: EarlyBackend) -> Result<ExitCode> {
     options.share_memory(budget_rule.budget());
     connections::share(&mut options);
     let access_log = access_log::open(&mut options)?;
+    let _last_lines = access_log::LastLines(access_log.clone());
     // Whoever asked for encryption gets no server without.
     let _tls_reload = encryption::open(&mut options)?;
     let policy = authentication::open(&mut options)?;

@@ -67,8 +67,14 @@ impl AccessLog {
     ///
     /// What was written before belongs to the file that was moved. What cannot be opened stays what it was.
     pub fn reopen(&self) -> io::Result<()> {
-        self.writer.flush(LAST_WRITE);
+        self.flush();
         self.writer.reopen()
+    }
+
+    /// Waits until all lines are written, a moment at most: for the end of the process, which does not wait for whoever
+    /// still holds the log.
+    pub fn flush(&self) {
+        self.writer.flush(LAST_WRITE);
     }
 
     /// Lines that were lost, because they could not be written fast enough.
@@ -93,7 +99,7 @@ impl fmt::Debug for AccessLog {
 
 impl Drop for AccessLog {
     fn drop(&mut self) {
-        self.writer.flush(LAST_WRITE);
+        self.flush();
     }
 }
 

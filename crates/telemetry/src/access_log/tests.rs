@@ -68,6 +68,16 @@ fn every_line_of_every_thread_is_written_whole() {
 }
 
 #[test]
+fn the_last_lines_do_not_wait_for_those_who_still_hold_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let log = AccessLog::open(&AccessTarget::File(path.clone()), AccessFormat::Text).expect("open");
+    log.write(&record("last"));
+    log.flush();
+    assert_eq!(ids(&fs::read_to_string(&path).expect("text")), ["last"]);
+}
+
+#[test]
 fn a_file_that_was_moved_keeps_what_was_logged_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
