@@ -5,12 +5,14 @@
 
 mod allocator;
 mod available;
+mod code;
 
 use std::fs;
 
 pub use self::{
     allocator::{ALLOCATOR, Allocator, keep_of_long_blocks},
     available::available,
+    code::{opened_libraries, release_code},
 };
 
 /// Bytes of this process that lie in the machine's memory; `None` where the system does not say.

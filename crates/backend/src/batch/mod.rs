@@ -64,13 +64,21 @@ pub struct Taken {
 
 impl Batch {
     /// A batch whose execution begins now.
-    pub fn new(model_name: Arc<str>, model_version: i64, requests: Vec<PendingRequest>) -> Self {
+    pub fn new(
+        model_name: Arc<str>,
+        model_version: i64,
+        requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
+    ) -> Self {
         let now = Instant::now();
         let entry = |pending| Some(Entry { pending, outcome: Outcome::Unanswered });
+        let requests = requests.into_iter();
+        // Not collected, which may be in place and give the rest of the memory back: that costs more than new memory.
+        let mut entries = Vec::with_capacity(requests.len());
+        entries.extend(requests.map(entry));
         Self {
             model_name,
             model_version,
-            entries: requests.into_iter().map(entry).collect(),
+            entries,
             taken: Taken::default(),
             items_again: 0,
             observer: None,

@@ -40,7 +40,7 @@ impl Drop for Input {
 /// A batch of requests of 1, 2, ... items whose inputs count their release.
 fn batch(count: u32) -> (Batch, Vec<crate::testing::Answer>, Arc<AtomicUsize>) {
     let released = Arc::<AtomicUsize>::default();
-    let (pending, answers) = (1..=count)
+    let (pending, answers): (Vec<_>, _) = (1..=count)
         .map(|items| {
             let data = Buffer::from(Bytes::from_owner(Input(released.clone())));
             pending(request("m", items, vec![Tensor::new("x", DataType::Uint8, [1], data)]))

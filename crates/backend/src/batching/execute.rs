@@ -246,7 +246,7 @@ mod tests {
 
     /// What each request was answered, an error by its message.
     fn answers(echo: &Echo, requests: Vec<PreparedRequest>) -> Vec<Result<Vec<u8>, String>> {
-        let pending = requests.into_iter().map(|request| pending(request).0).collect();
+        let pending = requests.into_iter().map(|request| pending(request).0);
         let mut batch = Batch::new("m".into(), 1, pending);
         execute(echo, &mut batch);
         let answer = |outcome| match outcome {

@@ -148,8 +148,7 @@ pub fn run_batch(
     let Some(first) = requests.first() else { return Vec::new() };
     let model = first.model_name.clone();
     // Nobody listens: the answers are read from the batch itself.
-    let pending = requests.into_iter().map(|r| pending(r).0).collect();
-    let mut batch = Batch::new(model, 1, pending);
+    let mut batch = Batch::new(model, 1, requests.into_iter().map(|r| pending(r).0));
     instance.execute(&mut batch);
     assert_eq!(batch.taken().requests, 0, "the instance answers later");
     let answer = |outcome| match outcome {

@@ -82,10 +82,8 @@ impl Executor {
     pub fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let count = requests.len();
         let bytes = if self.context.pace.is_some() { input_bytes(&requests) } else { 0 };
-        // Not collected, which would be in place and give the rest of the memory back: that costs more than new memory.
-        let mut pending = Vec::with_capacity(count);
-        pending.extend(requests.into_iter().map(|request| self.slot.responses.take(request)));
-        let batch = self.new_batch(pending);
+        let taken = requests.into_iter().map(|request| self.slot.responses.take(request));
+        let batch = self.new_batch(taken);
         let begun = batch.execution().received;
         let (batch, streams) = self.run(batch);
         let answered = count - self.answer(batch, streams);
@@ -127,7 +125,11 @@ impl Executor {
         if streams.is_some() { taken } else { 0 }
     }
 
-    pub(super) fn new_batch(&self, requests: Vec<PendingRequest>) -> Batch {
+    pub(super) fn new_batch(
+        &self,
+        requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
+    ) -> Batch {
+        let requests = requests.into_iter();
         log::debug!(
             "model {}, instance {}, executing {} requests",
             self.context.name,

@@ -63,7 +63,7 @@ impl Executor {
         let QueuedRequest { pending, arrival } = request;
         self.handed_over = self.handed_over.wrapping_add(1);
         let number = self.handed_over;
-        let mut batch = self.new_batch(vec![pending]).numbered(number);
+        let mut batch = self.new_batch([pending]).numbered(number);
         let waiting = self
             .with_pipeline(&mut batch, |pipeline, batch| {
                 pipeline.hand_over(batch).then(|| pipeline.waiting())
@@ -86,7 +86,7 @@ impl Executor {
 
     /// A batch whose execution begins now.
     fn batch_of(&self, request: QueuedRequest) -> Batch {
-        let batch = self.new_batch(vec![self.slot.responses.take(request)]);
+        let batch = self.new_batch([self.slot.responses.take(request)]);
         self.slot.busy.begin(batch.execution().received);
         batch
     }

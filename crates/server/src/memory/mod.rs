@@ -1,6 +1,7 @@
 //! How much memory clients' requests may take in all: what the flag says, of what the machine has; and when what
 //! they took goes back to the system.
 
+mod code_release;
 mod size;
 mod trimming;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use galatea_types::MemoryBudget;
 
-pub use self::{size::MemorySize, trimming::Trimming};
+pub use self::{code_release::CodeRelease, size::MemorySize, trimming::Trimming};
 
 /// Where the system does not say how much memory there is.
 const ASSUMED: usize = 4 << 30;

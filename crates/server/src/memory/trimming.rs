@@ -33,6 +33,12 @@ impl Trimming {
         self.needed
     }
 
+    /// The process has become smaller by what no trim gives back: it is compared with what it is now.
+    pub fn rebase(&mut self) {
+        let resident = galatea_process_memory::resident().unwrap_or_default();
+        self.trimmed(resident, self.free);
+    }
+
     /// Trims where it is worth it and disturbs nobody. Returns what the process needs beside requests and responses,
     /// where that can be told now.
     pub fn look(&mut self, budget: &MemoryBudget) -> Option<usize> {

@@ -1,5 +1,6 @@
 //! What is done now and then by a server that serves: requests that nobody waits for leave the queues, what a burst has left
-//! free goes back to the system, the load of the models is noted, and the log is told how many lines it did not get.
+//! free goes back to the system, and so does code that only the start has needed, the load of the models is noted, and the log
+//! is told how many lines it did not get.
 
 use std::{
     io,
@@ -14,7 +15,7 @@ use std::{
 use galatea_engine::Engine;
 use galatea_types::MemoryBudget;
 
-use crate::memory::{BudgetRule, Trimming};
+use crate::memory::{BudgetRule, CodeRelease, Trimming};
 
 /// Between two looks. Each costs microseconds where there is nothing to do.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -38,10 +39,16 @@ impl Upkeep {
         let mut trimming = Trimming::default();
         rule.begin(trimming.begin() + still_to_fill(&engine), &memory);
         let work = move || {
+            let mut code = CodeRelease::default();
+            code.begin();
+            trimming.rebase();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
                 engine.sample_load();
                 galatea_telemetry::tell_suppressed();
+                if code.look() {
+                    trimming.rebase();
+                }
                 if let Some(own) = trimming.look(&memory) {
                     rule.apply(own + still_to_fill(&engine), &memory);
                 }

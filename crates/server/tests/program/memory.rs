@@ -1,8 +1,8 @@
 //! The memory that requests take, from outside.
 
-use std::{net::TcpStream, thread, time::Instant};
+use std::{fs, net::TcpStream, thread, time::Instant};
 
-use crate::server::{IDENTITY, Repository, Server, body_of, post, send, start};
+use crate::server::{IDENTITY, Repository, Server, body_of, infer_body, post, send, start};
 
 /// A model that takes as long for a request as every test here, with any number of values.
 fn slow() -> Repository {
@@ -42,6 +42,29 @@ fn the_memory_budget_is_logged_and_among_the_metrics() {
     assert!(server.output().contains(line), "{}", server.output());
     assert_eq!(metric(&server, "galatea_memory_budget_limit_bytes"), 300 << 20);
     assert_eq!(metric(&server, "galatea_memory_budget_refused_total"), 0);
+}
+
+/// As the system counts it, in KiB: what the process has, and the most that it ever had.
+fn resident(server: &Server) -> [usize; 2] {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    ["VmRSS:", "VmHWM:"].map(|name| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    })
+}
+
+#[test]
+fn code_that_only_the_start_has_needed_leaves_memory() {
+    let repository = Repository::new().with("identity", IDENTITY);
+    let server = start(&repository, &["--log-verbose=1"]);
+    let line = "took code that was needed once out of memory";
+    if !server.output().contains(line) {
+        server.wait_for(line);
+    }
+    let [now, most] = resident(&server);
+    assert!(now + (4 << 10) < most, "{now} KiB after {most} KiB");
+    let answer = post(server.http, "/v2/models/identity/infer", infer_body());
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
 /// Requests wait for a slow model until the budget is used up; when their clients go, it is free again.

@@ -141,6 +141,10 @@ impl Server {
         }
     }
 
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What was read of stdout so far.
     pub fn output(&self) -> String {
         self.output.borrow().clone()

@@ -104,7 +104,7 @@ impl GroupRunner for Model {
 }
 
 fn answers(model: &impl GroupRunner, requests: Vec<PreparedRequest>) -> Vec<Result<Vec<Tensor>>> {
-    let pending = requests.into_iter().map(|request| pending(request).0).collect();
+    let pending = requests.into_iter().map(|request| pending(request).0);
     let mut batch = Batch::new("m".into(), 1, pending);
     execute(model, &mut batch);
     let answer = |outcome| match outcome {

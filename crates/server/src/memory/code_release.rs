@@ -1,0 +1,55 @@
+//! When code that was needed once is taken out of the process.
+
+/// Decides, looked at now and then: once libraries were opened, and none any more since the last look.
+#[derive(Debug, Default)]
+pub struct CodeRelease {
+    /// Libraries that were open when code was released last, and at the last look.
+    released: u64,
+    last: u64,
+}
+
+impl CodeRelease {
+    /// What the start has needed goes.
+    pub fn begin(&mut self) {
+        self.last = galatea_process_memory::opened_libraries();
+        self.released = self.last;
+        release();
+    }
+
+    /// What opening libraries has needed goes. Returns whether it has gone now.
+    pub fn look(&mut self) -> bool {
+        let is_due = self.is_due(galatea_process_memory::opened_libraries());
+        if is_due {
+            release();
+        }
+        is_due
+    }
+
+    fn is_due(&mut self, opened: u64) -> bool {
+        let is_settled = std::mem::replace(&mut self.last, opened) == opened;
+        let is_due = is_settled && opened != self.released;
+        if is_due {
+            self.released = opened;
+        }
+        is_due
+    }
+}
+
+fn release() {
+    galatea_process_memory::release_code();
+    let resident = galatea_process_memory::resident().unwrap_or_default();
+    log::debug!("took code that was needed once out of memory: {} MiB are in use", resident >> 20);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_released_once_when_no_more_libraries_are_opened() {
+        let mut release = CodeRelease { released: 10, last: 10 };
+        let due: Vec<bool> =
+            [10, 12, 15, 15, 15, 16, 16].map(|opened| release.is_due(opened)).to_vec();
+        assert_eq!(due, [false, false, false, true, false, false, true]);
+    }
+}
