@@ -103,10 +103,8 @@ class Play:
 
     def make_trouble(self, number, chance):
         if number % KILL_EVERY == 0:
-            workers = [pid for pid in processes.children(self.server.pid) if not processes.is_zombie(pid)]
-            if workers:
-                was_there = processes.signal_if_there(chance.choice(workers), signal.SIGKILL)
-                self.trouble["killed" if was_there else "ended before it was killed"] += 1
+            until(lambda: self.kill(chance))
+            self.trouble["killed"] += 1
         if number % LOAD_EVERY == 0:
             model = chance.choice(MODELS)
             with (self.path / model / "config.pbtxt").open("a") as file:
@@ -114,6 +112,11 @@ class Play:
             while not self.load(model):
                 self.trouble["killed while loading"] += 1
             self.trouble["loaded"] += 1
+
+    def kill(self, chance):
+        """False where the worker ended before, because its model was loaded again."""
+        workers = [pid for pid in processes.children(self.server.pid) if not processes.is_zombie(pid)]
+        return bool(workers) and processes.signal_if_there(chance.choice(workers), signal.SIGKILL)
 
     def load(self, model):
         """False where a worker was killed that the load had just started."""
@@ -176,7 +179,7 @@ def test_no_sequence_is_lost_or_mixed_up(tmp_path):
         assert not play.wrong, (play.wrong[:10], play.ends)
         assert sum(play.ends.values()) == SEQUENCES
         assert play.ends["right"] > SEQUENCES / 2, play.ends
-        assert play.trouble["killed"] >= 20 and play.trouble["loaded"] == SEQUENCES // LOAD_EVERY, play.trouble
+        assert (play.trouble["killed"], play.trouble["loaded"]) == (SEQUENCES // KILL_EVERY, SEQUENCES // LOAD_EVERY), play.trouble
         check_afterwards(server)
 
 
@@ -195,6 +198,29 @@ def check_afterwards(server):
                 reply = stub.ModelInfer(step(number, 1, "se", model), timeout=LIMIT)
                 wanted = 1 + (number if model.startswith("rows") else 0)
                 assert np.frombuffer(reply.raw_output_contents[0], np.int32)[0] == wanted, (model, number)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(tmp_path, strategy):
+    """The sequence that has the only place goes on nowhere, for its next request goes to the new model."""
+    one = {"direct": "direct { }", "oldest": "oldest { max_candidate_sequences: 1 }"}[strategy]
+    text = builtin_config("dyna_sequence", one, max_batch_size=1, idle=600_000_000)
+    repositories.write_model(tmp_path, "rows", "galatea", "dyna_sequence", text)
+    with servers.galatea(tmp_path, "--model-control-mode=explicit", "--load-model=*") as server, grpc.insecure_channel(server.grpc) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+        def send(*step_of):
+            return stub.ModelInfer.future(step(*step_of, "rows"), timeout=LIMIT)
+
+        assert send(1, 10, "s").result()
+        others = [send(2, 20, "s"), send(3, 30, "s")]
+        until(lambda: waiting(server, "rows") == 2)
+        with (tmp_path / "rows/config.pbtxt").open("a") as file:
+            file.write('parameters { key: "load" value { string_value: "again" } }\n')
+        assert clients.ask(server.http, "POST", "/v2/repository/models/rows/load", {})[0] == 200
+        assert [int(np.frombuffer(other.result().raw_output_contents[0], np.int32)[0]) for other in others] == [20, 30]
+        with pytest.raises(grpc.RpcError, match="must specify the START flag"):
+            send(1, 11, "").result()
 
 
 @pytest.mark.parametrize("model", ["kept_direct", "kept_oldest"])

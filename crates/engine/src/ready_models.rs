@@ -255,8 +255,9 @@ impl ReadyModels {
         let is_kept = |version: &i64, model: &Arc<ServedModel>| {
             ready.get(version).is_some_and(|now| Arc::ptr_eq(now, model))
         };
-        for (version, model) in old.iter().filter(|(v, m)| !is_kept(v, m)) {
-            self.lifecycle.unloading(id, *version, model.generation());
+        let replaced: Vec<_> = old.iter().filter(|(v, m)| !is_kept(v, m)).collect();
+        for (version, model) in &replaced {
+            self.lifecycle.unloading(id, **version, model.generation());
         }
         let mut table = Table::clone(&self.table.load());
         if !ready.is_empty() {
@@ -268,6 +269,7 @@ impl ReadyModels {
             known.clear();
         }
         self.table.store(Arc::new(table));
+        replaced.iter().for_each(|(_, model)| model.expect_no_more());
         self.lifecycle.touch();
     }
 
@@ -278,6 +280,7 @@ impl ReadyModels {
         let old = self.table.swap(Arc::default());
         for model in old.values().flat_map(Named::models) {
             self.lifecycle.unloading(model.id(), model.version(), model.generation());
+            model.expect_no_more();
         }
     }
 

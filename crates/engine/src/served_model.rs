@@ -213,6 +213,11 @@ impl ServedModel {
         self.spec.instances.as_ref().is_none_or(|queue| queue.has_working_instance())
     }
 
+    /// No request finds it any more: only those that are on their way come.
+    pub(crate) fn expect_no_more(&self) {
+        self.spec.scheduler.expect_no_more();
+    }
+
     /// Whether the model checks its readiness itself.
     pub fn has_readiness_check(&self) -> bool {
         self.spec.model.as_ref().is_some_and(|model| model.has_readiness_check())

@@ -105,7 +105,8 @@ Anonymous:             0 kB
 55d0c0500000-55d0c0600000 rwxp 00000000 fe:00 14 /written
 Anonymous:             0 kB
 ";
-        assert_eq!(code_of(smaps), [0x55d0_c010_0000..0x55d0_c020_0000]);
+        let program = 0x55d0_c010_0000..0x55d0_c020_0000;
+        assert_eq!(code_of(smaps), std::slice::from_ref(&program));
     }
 
     /// Of the program itself: the tests that run beside this one go on.

@@ -29,6 +29,10 @@ pub trait Scheduler: Send + Sync {
     /// `deadline`.
     fn wait_until_idle(&self, deadline: Instant) -> bool;
 
+    /// New requests go elsewhere from now on, but for those that are on their way: no sequence of which nothing waits will go
+    /// on, so each gives way to those that wait for its place.
+    fn expect_no_more(&self);
+
     /// Refuses new requests from now on. What is queued is still answered.
     fn close(&self);
 

@@ -142,6 +142,10 @@ impl Scheduler for CachedScheduler {
         }
     }
 
+    fn expect_no_more(&self) {
+        self.0.spec.inner.expect_no_more();
+    }
+
     fn close(&self) {
         self.0.look_ups.close();
         self.0.close_if_looked_up();

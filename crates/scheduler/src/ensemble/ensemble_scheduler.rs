@@ -78,6 +78,9 @@ impl Scheduler for EnsembleScheduler {
         self.0.in_flight.wait_until_idle(deadline)
     }
 
+    /// The models of its steps keep the sequences.
+    fn expect_no_more(&self) {}
+
     fn close(&self) {
         self.0.in_flight.close();
     }

@@ -297,6 +297,10 @@ impl Scheduler for QueueScheduler {
         self.set.queue.wait_until_idle(deadline)
     }
 
+    fn expect_no_more(&self) {
+        self.set.queue.expect_no_more();
+    }
+
     fn close(&self) {
         self.set.queue.close();
     }

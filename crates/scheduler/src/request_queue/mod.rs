@@ -324,6 +324,13 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock().waiting.len() > 0
     }
 
+    /// See [`Scheduler::expect_no_more`](crate::Scheduler::expect_no_more).
+    pub fn expect_no_more(&self) {
+        let mut state = self.parking.lock();
+        state.waiting.expect_no_more(Instant::now());
+        state.wake_fed(usize::MAX);
+    }
+
     /// Refuses requests from now on. Those that are queued are executed as ever.
     pub fn close(&self) {
         let mut state = self.parking.lock();

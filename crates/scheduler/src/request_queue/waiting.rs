@@ -99,6 +99,13 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
+    /// No sequence will go on, of which nothing waits.
+    pub fn expect_no_more(&mut self, now: Instant) {
+        if let Self::Sequences(sequences) = self {
+            sequences.expect_no_more(now);
+        }
+    }
+
     pub fn is_held(&mut self, is_closed: bool) -> bool {
         match self {
             Self::Requests(backlog) => backlog.is_held(is_closed),

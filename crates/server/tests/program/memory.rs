@@ -46,10 +46,12 @@ fn the_memory_budget_is_logged_and_among_the_metrics() {
 
 /// As the system counts it, in KiB: what the process has, and the most that it ever had.
 fn resident(server: &Server) -> [usize; 2] {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process_id()));
+    let status = status.expect("status");
     ["VmRSS:", "VmHWM:"].map(|name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+        let kib = line.trim().strip_suffix(" kB").expect("kilobytes");
+        kib.parse().expect("a number")
     })
 }
 

@@ -45,6 +45,8 @@ impl Scheduler for Executor {
         self.in_flight() == 0
     }
 
+    fn expect_no_more(&self) {}
+
     fn close(&self) {
         *self.is_closed.lock_unpoisoned() = true;
     }

@@ -89,6 +89,13 @@ impl<T: OfSequence> Sequences<T> {
         self.forget_lost(now);
     }
 
+    /// New requests go elsewhere from now on, but for those that are on their way: sequences of which nothing waits end, now
+    /// and as soon as what waits of them was executed.
+    pub fn expect_no_more(&mut self, now: Instant) {
+        self.expects_no_more = true;
+        (0..self.instances.len()).for_each(|instance| self.end_quiet(instance, now));
+    }
+
     /// Ends the sequences of an instance of which nothing waits.
     pub(super) fn end_quiet(&mut self, instance: usize, now: Instant) {
         let Some(slots) = self.instances.get(instance) else { return };

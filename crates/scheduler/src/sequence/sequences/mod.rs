@@ -33,6 +33,8 @@ pub(crate) struct Sequences<T: OfSequence> {
     /// Instances that got requests from the backlog.
     fed: Vec<usize>,
     is_held: bool,
+    /// New requests go elsewhere: no sequence of which nothing waits goes on.
+    expects_no_more: bool,
     next_own: u64,
 }
 
@@ -116,6 +118,7 @@ impl<T: OfSequence> Sequences<T> {
             dropped: Vec::new(),
             fed: Vec::new(),
             is_held: rules.hold_until_queued > 0,
+            expects_no_more: false,
             next_own: 1,
             rules,
         }
@@ -294,7 +297,7 @@ impl<T: OfSequence> Sequences<T> {
     /// What this instance is to do now. `is_closed`: no more requests will come.
     pub fn decide(&mut self, instance: usize, now: Instant, is_closed: bool) -> Decision {
         self.expire_backlog(now);
-        match is_closed {
+        match is_closed || self.expects_no_more {
             // None of them will go on.
             true => self.end_quiet(instance, now),
             false => self.end_idle_of(instance, now),

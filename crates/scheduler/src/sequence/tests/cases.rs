@@ -91,6 +91,24 @@ fn requests_of_another_shape_wait_for_the_next_batch() {
     assert_eq!(run(&mut all, 0, now), [None, Some(2)]);
 }
 
+/// The model was replaced: who had a place sends the next request elsewhere.
+#[test]
+fn sequences_give_way_when_new_requests_go_elsewhere() {
+    let now = Instant::now();
+    let mut all = sequences(&config(1, "direct {}"), 2, (0, 0), now);
+    (1..=5).for_each(|n| drop(push(&mut all, fake(n, n as u64, "s", now))));
+    assert_eq!((run(&mut all, 0, now), run(&mut all, 1, now)), (vec![Some(1)], vec![Some(2)]));
+    push(&mut all, fake(6, 2, "", now));
+    all.expect_no_more(now);
+    // The first is over. The second has something to do.
+    assert_eq!(all.take_fed(), [0]);
+    assert_eq!((run(&mut all, 0, now), run(&mut all, 1, now)), (vec![Some(3)], vec![Some(6)]));
+    assert_eq!((run(&mut all, 0, now), run(&mut all, 1, now)), (vec![Some(4)], vec![Some(5)]));
+    assert!(run(&mut all, 0, now).is_empty() && all.len() == 0);
+    let late = all.push(fake(7, 4, "", now), now).map_err(|(_, refusal)| refusal);
+    assert!(matches!(late, Err(SequenceRefusal::NotStarted)), "it is over");
+}
+
 #[test]
 fn sequences_spread_over_instances_and_wait_in_the_order_of_arrival() {
     let now = Instant::now();
