@@ -266,7 +266,10 @@ impl<S: Services> Worker<S> {
         };
         if !finalized {
             let (seconds, identity) = (self.timeout.as_secs(), connection.lifecycle.identity());
-            log::warn!("{identity} did not finish within {seconds} s and is killed");
+            match Instant::now() < deadline {
+                true => log::warn!("{identity} ended before it had finished"),
+                false => log::warn!("{identity} did not finish within {seconds} s and is killed"),
+            }
             return;
         }
         connection.lifecycle.wait_for_exit(deadline);
