@@ -91,12 +91,16 @@ def test_an_ensemble_of_short_steps_is_executed_where_it_arrives(repository, ser
     write_twice(repository.path)
     server = serve(repository.path)
     until_in_place(server, "http")
-    before = executions(server, "simple")
-    for number in range(20):
-        status, _, body = clients.ask(server.http, "POST", "/v2/models/twice/infer", clients.pair_json(rows=1))
-        assert status == 200, (number, body)
-    executed, in_place = (now - then for now, then in zip(executions(server, "simple"), before))
-    assert executed == 40 and in_place > 0
+    before, sent, in_place = executions(server, "simple"), 0, 0
+    deadline = time.monotonic() + LIMIT
+    while not in_place:
+        assert time.monotonic() < deadline, "short steps are done by the connection's thread"
+        for number in range(20):
+            status, _, body = clients.ask(server.http, "POST", "/v2/models/twice/infer", clients.pair_json(rows=1))
+            assert status == 200, (number, body)
+        sent += 20
+        executed, in_place = (now - then for now, then in zip(executions(server, "simple"), before))
+        assert executed == 2 * sent
 
 
 def test_clients_that_leave_at_once_leave_nothing_behind(repository, serve):

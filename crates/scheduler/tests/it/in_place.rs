@@ -1,6 +1,7 @@
 //! Requests that are executed by the thread that brings them.
 
 use std::{
+    panic,
     sync::{Arc, Mutex},
     thread::{self, ThreadId},
     time::{Duration, Instant},
@@ -19,7 +20,7 @@ use tokio::runtime::Builder;
 
 use crate::probe::{LONG, named, sized, submit_in, until};
 
-/// More executions than it takes until they are on the spot.
+/// More executions than it takes until they are on the spot, where nothing takes the thread's processor away.
 const ENOUGH: usize = 200;
 
 /// Which requests were executed together, and by whom.
@@ -47,7 +48,8 @@ impl ModelInstance for QuickInstance {
         let ids: Vec<String> = batch.requests().map(|request| request.id.clone()).collect();
         match ids[0].as_str() {
             "slow" => compute_for(Duration::from_millis(12)),
-            "panic" => panic!("asked to panic"),
+            // Without the hook, which may take long to print where it was.
+            "panic" => panic::resume_unwind(Box::new("asked to panic")),
             _ => {}
         }
         self.0.lock().expect("no panic").push((thread::current().id(), ids));
@@ -108,15 +110,24 @@ impl Rig {
         self.statistics.snapshot().executions_in_place
     }
 
-    /// Sends one request after the other; whether one was executed on the spot.
-    async fn becomes_quick(&self) -> bool {
+    /// Sends one request after the other until one is executed on the spot. A thread that loses its processor meanwhile
+    /// makes the model look slow, for seconds if it loses it for long.
+    async fn becomes_quick(&self) {
+        let (before, begin) = (self.in_place(), Instant::now());
+        while self.in_place() == before {
+            assert!(begin.elapsed() < LONG, "short executions are done on the spot");
+            answered(self.submit("warm")).await.expect("success");
+        }
+        self.take_executed();
+    }
+
+    /// Sends one request after the other, none of which is executed on the spot.
+    async fn stays_with_instances(&self, case: &str) {
+        let before = self.in_place();
         for _ in 0..ENOUGH {
             answered(self.submit("warm")).await.expect("success");
-            if self.in_place() > 0 {
-                return true;
-            }
         }
-        false
+        assert_eq!(self.in_place(), before, "{case}");
     }
 
     /// What was executed since this was asked last.
@@ -140,39 +151,64 @@ fn as_connection<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     });
 }
 
-#[test]
-fn a_quick_model_is_executed_by_the_thread_that_brings_the_requests_in_their_order() {
+/// Runs a test as a task of a thread that serves connections, with a model that such a thread executes. The test says
+/// whether it did. It did not where the thread lost its processor for a moment, so that the model looked slow or the turn
+/// was over: then it is done again with a new model.
+fn with_quick_model(start: impl Fn() -> Rig, test: impl AsyncFn(&Rig) -> bool) {
     as_connection(|| async {
-        let rig = Rig::start("");
-        assert!(rig.becomes_quick().await);
-        rig.take_executed();
-        let before = rig.in_place();
-        let answers: Vec<Answer> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
-        assert_eq!(rig.in_place(), before, "the other tasks come first");
-        for answer in answers {
-            answered(answer).await.expect("success");
+        let begin = Instant::now();
+        loop {
+            let rig = start();
+            rig.becomes_quick().await;
+            if test(&rig).await {
+                return;
+            }
+            assert!(begin.elapsed() < LONG, "it was never executed on the spot");
         }
-        let own = thread::current().id();
-        let expected = ["a", "b", "c"].map(|id| (own, vec![id.to_owned()]));
-        assert_eq!(rig.take_executed(), expected);
-        assert_eq!(rig.in_place(), before + 3);
-        let counted = rig.statistics.snapshot();
-        assert_eq!(counted.success.count, counted.execution_count);
-        assert_eq!((counted.pending, rig.scheduler.in_flight()), (0, 0));
     });
 }
 
 #[test]
+fn a_quick_model_is_executed_by_the_thread_that_brings_the_requests_in_their_order() {
+    with_quick_model(
+        || Rig::start(""),
+        async |rig| {
+            let before = rig.in_place();
+            let answers: Vec<Answer> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
+            assert_eq!(rig.in_place(), before, "the other tasks come first");
+            for answer in answers {
+                answered(answer).await.expect("success");
+            }
+            let counted = rig.statistics.snapshot();
+            assert_eq!(counted.success.count, counted.execution_count);
+            assert_eq!((counted.pending, rig.scheduler.in_flight()), (0, 0));
+            if rig.in_place() < before + 3 {
+                return false;
+            }
+            let own = thread::current().id();
+            let expected = ["a", "b", "c"].map(|id| (own, vec![id.to_owned()]));
+            assert_eq!(rig.take_executed(), expected);
+            true
+        },
+    );
+}
+
+#[test]
 fn what_the_tasks_of_a_thread_bring_at_once_is_one_batch() {
-    as_connection(|| async {
-        let rig = Rig::start("dynamic_batching { preserve_ordering: true }");
-        assert!(rig.becomes_quick().await);
-        rig.take_executed();
+    let start = || Rig::start("dynamic_batching { preserve_ordering: true }");
+    with_quick_model(start, async |rig| {
+        let before = rig.in_place();
         let answers: Vec<Answer> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
         for answer in answers {
             answered(answer).await.expect("success");
         }
-        assert_eq!(rig.take_executed().len(), 1);
+        let executed = rig.take_executed();
+        let (first, _) = &executed[0];
+        if rig.in_place() == before || *first != thread::current().id() {
+            return false;
+        }
+        assert_eq!(executed.len(), 1);
+        true
     });
 }
 
@@ -191,7 +227,7 @@ fn elsewhere_and_where_it_would_not_be_right_instances_execute_themselves() {
     as_connection(|| async {
         for (case, rig) in rigs {
             if case != "sequences" {
-                assert!(!rig.becomes_quick().await, "{case}");
+                rig.stays_with_instances(case).await;
             }
             assert_eq!(rig.in_place(), 0, "{case}");
         }
@@ -199,7 +235,7 @@ fn elsewhere_and_where_it_would_not_be_right_instances_execute_themselves() {
     // A thread without such a task, however quick the model is.
     let rig = Rig::start("");
     let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-    assert!(!runtime.block_on(rig.becomes_quick()));
+    runtime.block_on(rig.stays_with_instances("a thread that serves no connections"));
 }
 
 #[test]
@@ -214,83 +250,94 @@ fn a_request_that_is_much_larger_goes_to_the_instance() {
             submit_in(&rig.scheduler, request, RequestContext::new(), responder);
             answered(answer)
         };
-        assert!(rig.becomes_quick().await);
+        rig.becomes_quick().await;
         let before = rig.in_place();
         submit(1 << 20).await.expect("success");
         assert_eq!(rig.in_place(), before);
-        let mut others = 0;
+        let begin = Instant::now();
         while rig.in_place() == before {
             submit(1 << 20).await.expect("success");
-            others += 1;
-            assert!(others < ENOUGH, "by then it is known to be quick");
+            assert!(begin.elapsed() < LONG, "by then it is known to be quick");
         }
     });
 }
 
 #[test]
 fn a_model_that_takes_long_gets_its_thread_back_and_holds_up_no_connection_for_a_while() {
-    as_connection(|| async {
-        let rig = Rig::start("");
-        assert!(rig.becomes_quick().await);
-        let (slow, behind) = (rig.submit("slow"), rig.submit("behind"));
-        answered(slow).await.expect("success");
-        answered(behind).await.expect("success");
-        let executed = rig.take_executed();
-        let (by, ids) = executed.last().expect("executed");
-        assert_eq!(ids[0], "behind");
-        assert_ne!(*by, thread::current().id(), "the time of the turn is over");
-        let before = rig.in_place();
-        assert!(before > 0);
-        for _ in 0..ENOUGH {
-            answered(rig.submit("quick again")).await.expect("success");
-        }
-        assert_eq!(rig.in_place(), before);
-    });
+    with_quick_model(
+        || Rig::start(""),
+        async |rig| {
+            let (slow, behind) = (rig.submit("slow"), rig.submit("behind"));
+            answered(slow).await.expect("success");
+            answered(behind).await.expect("success");
+            let executed = rig.take_executed();
+            let own = thread::current().id();
+            assert_eq!(
+                executed.iter().map(|(_, ids)| &ids[0]).collect::<Vec<_>>(),
+                ["slow", "behind"]
+            );
+            assert_ne!(executed[1].0, own, "the time of the turn is over");
+            let (before, begin) = (rig.in_place(), Instant::now());
+            for _ in 0..ENOUGH {
+                answered(rig.submit("quick again")).await.expect("success");
+            }
+            if executed[0].0 != own || begin.elapsed() > Duration::from_secs(1) {
+                return false;
+            }
+            assert_eq!(rig.in_place(), before);
+            true
+        },
+    );
 }
 
 #[test]
 fn an_instance_that_panics_is_restarted_by_its_thread() {
-    as_connection(|| async {
-        let rig = Rig::of("", 2, true, ExecutionRules::default());
-        assert!(rig.becomes_quick().await);
+    let start = || Rig::of("", 2, true, ExecutionRules::default());
+    with_quick_model(start, async |rig| {
         let before = rig.in_place();
         let (panicking, behind) = (rig.submit("panic"), rig.submit("behind"));
         let error = answered(panicking).await.expect_err("it panicked");
         assert_eq!(error.code(), Code::Internal);
-        assert_eq!(rig.in_place(), before + 1);
+        let panicked_on_the_spot = rig.in_place() == before + 1;
         answered(behind).await.expect("success");
         let statistics = rig.statistics.clone();
         let restarted = move || until(|| statistics.snapshot().restarts == 1);
         thread::spawn(restarted).join().expect("it is restarted");
-        assert!(rig.becomes_quick().await);
+        rig.becomes_quick().await;
+        panicked_on_the_spot
     });
 }
 
 #[test]
 fn who_gives_up_before_the_turn_is_not_executed() {
-    as_connection(|| async {
-        let rig = Rig::start("");
-        assert!(rig.becomes_quick().await);
-        rig.take_executed();
-        let context = RequestContext::new();
-        let cancellation = context.cancellation.clone();
-        let cancelled = rig.submit_in("cancelled", context);
-        let kept = rig.submit("kept");
-        cancellation.cancel();
-        let error = answered(cancelled).await.expect_err("cancelled");
-        assert_eq!(error.code(), Code::Cancelled);
-        answered(kept).await.expect("success");
-        assert_eq!(rig.take_executed().len(), 1);
-        let counted = rig.statistics.snapshot();
-        assert_eq!(counted.failures[FailureReason::Canceled as usize], 1);
-    });
+    with_quick_model(
+        || Rig::start(""),
+        async |rig| {
+            let before = rig.in_place();
+            let context = RequestContext::new();
+            let cancellation = context.cancellation.clone();
+            let cancelled = rig.submit_in("cancelled", context);
+            let kept = rig.submit("kept");
+            cancellation.cancel();
+            let outcome = answered(cancelled).await;
+            answered(kept).await.expect("success");
+            if rig.in_place() != before + 1 {
+                return false;
+            }
+            assert_eq!(outcome.expect_err("cancelled").code(), Code::Cancelled);
+            assert_eq!(rig.take_executed().len(), 1);
+            let counted = rig.statistics.snapshot();
+            assert_eq!(counted.failures[FailureReason::Canceled as usize], 1);
+            true
+        },
+    );
 }
 
 #[test]
 fn what_was_accepted_is_answered_when_the_scheduler_closes_or_the_thread_ends() {
     let rig = Rig::start("");
     as_connection(|| async {
-        assert!(rig.becomes_quick().await);
+        rig.becomes_quick().await;
         let accepted = rig.submit("accepted");
         rig.scheduler.close();
         answered(accepted).await.expect("success");
@@ -300,7 +347,7 @@ fn what_was_accepted_is_answered_when_the_scheduler_closes_or_the_thread_ends() 
     let rig = Rig::start("");
     let mut left = None;
     as_connection(|| async {
-        assert!(rig.becomes_quick().await);
+        rig.becomes_quick().await;
         left = Some(rig.submit("left"));
     });
     let left = left.expect("submitted").blocking_recv().expect("a responder always answers");
