@@ -54,7 +54,8 @@ fn workspace() -> Result<()> {
     let has_nextest =
         process::output(process::cargo().args(["nextest", "--version"])).is_ok_and(|(ok, _)| ok);
     if has_nextest {
-        process::run(cargo().args(["nextest", "run", "--workspace"]))?;
+        // A run takes minutes: it tells all that fails, not the first of it.
+        process::run(cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
         return process::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]));
     }
     process::run(cargo().args(["test", "--workspace", "--quiet"]))

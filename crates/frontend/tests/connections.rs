@@ -126,7 +126,9 @@ fn patient() -> ConnectionSettings {
 
 #[test]
 fn a_head_that_does_not_come_is_not_waited_for() {
-    let (front_end, _) = start(ConnectionSettings { head_timeout: SHORT, ..patient() });
+    // Long enough to connect and to ask, also where this thread gets no processor for a while.
+    let head_timeout = Duration::from_secs(1);
+    let (front_end, _) = start(ConnectionSettings { head_timeout, ..patient() });
     let (mut silent, mut half, mut idle) =
         (connect(&front_end), connect(&front_end), connect(&front_end));
     half.write_all(b"h").expect("sends");

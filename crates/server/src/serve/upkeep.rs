@@ -4,6 +4,7 @@
 
 use std::{
     io,
+    ops::Range,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError, Sender},
@@ -17,8 +18,9 @@ use galatea_types::MemoryBudget;
 
 use crate::memory::{BudgetRule, CodeRelease, Trimming};
 
-/// Between two looks. Each costs microseconds where there is nothing to do.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// Milliseconds between two looks, half a second on average: in step with executions of a quarter of a second each, a queue
+/// would be seen at the same point of them again and again. A look costs microseconds where there is nothing to do.
+const INTERVAL_MS: Range<u64> = 400..600;
 
 /// A thread that looks after that until this is dropped.
 pub struct Upkeep {
@@ -42,7 +44,7 @@ impl Upkeep {
             let mut code = CodeRelease::default();
             code.begin();
             trimming.rebase();
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(interval()) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
                 engine.sample_load();
                 galatea_telemetry::tell_suppressed();
@@ -57,6 +59,10 @@ impl Upkeep {
         let thread = thread::Builder::new().name("upkeep".to_owned()).spawn(work)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
+}
+
+fn interval() -> Duration {
+    Duration::from_millis(fastrand::u64(INTERVAL_MS))
 }
 
 /// Bytes that the response cache does not take yet and will: requests may not have them.

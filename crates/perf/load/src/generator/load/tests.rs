@@ -448,8 +448,7 @@ fn idle_time_is_time_without_work() {
     server.wait_for(|seen| seen.in_flight == 1);
     let start = Instant::now();
     load.reset_idle_time();
-    wait_until(|| start.elapsed() > Duration::from_millis(20));
-    assert!(load.idle_time() * 2 > start.elapsed());
+    wait_until(|| load.idle_time() > Duration::from_millis(20));
     assert!(load.idle_time() <= start.elapsed());
     server.with(|seen| seen.held = false);
     load.stop().unwrap();
