@@ -1,47 +1,33 @@
 """Servers and repositories for the tests. Every server is a real one on free ports."""
 
-import re
-
 import numpy as np
 import pytest
-from _pytest.runner import runtestprotocol
 
 import clients
 import perf_cases
 import perf_models
+import recorded as records
 import repositories
+import server_pool
 import servers
 
 
-# Files whose tests measure times, or fill the machine on purpose: nothing else runs beside them (`-m alone`).
-ALONE = {
-    "test_chaos",
-    "test_disk_full",
-    "test_isolation",
-    "test_load",
-    "test_perf",
-    "test_perf_beyond",
-    "test_perf_formats",
-    "test_python_queue",
-    "test_python_watchdog",
-    "test_sequence_chaos",
-}
-# Files whose tests share nothing, so that each may run in another process. All others stay together, as they share servers.
-APART = {"test_docs_commands", "test_flags", "test_scenarios", "test_lifecycle", "test_process", "test_python_workers", "test_seeds"}
+def pytest_addoption(parser):
+    parser.addoption("--record", action="store_true", help="write what the real server answers to tests/golden")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "alone: measures times; nothing else may run beside it")
+    config.addinivalue_line("markers", "peers: asks something that is not ours: the real Triton, a browser in full, another language")
+    config.addinivalue_line("markers", "measure: looks at times, fills the machine, or lasts long")
+    config.addinivalue_line("markers", "apart: shares nothing with other tests of its file and may run in another process")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Tests of one file run in one process, because they share servers, unless they are marked `apart`."""
     for item in items:
-        file = item.path.stem
-        if file in ALONE:
-            item.add_marker(pytest.mark.alone)
-        if file not in APART:
-            item.add_marker(pytest.mark.xdist_group(file))
+        if not item.get_closest_marker("apart") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(trylast=True)
@@ -50,51 +36,6 @@ def pytest_collection_finish(session):
     if session.config.getoption("loadgroup", False):
         alone = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]]
         assert not alone, f"pytest-xdist does not keep groups of tests together here: {alone[:3]}"
-
-
-# How often a test runs at most, of those that may be repeated.
-TRIES = 3
-# Files that compare what two load tools measured. A machine that stands still for a window changes what both report.
-MEASURED = {"test_perf", "test_perf_beyond", "test_perf_formats"}
-# Parts of a test's name that say that it asks the real Triton.
-REAL_SERVER = {"triton", "real", "test_real"}
-
-
-def may_repeat(item):
-    """Whether a failure may be of the machine's making. Of the real server too: on a busy machine it counts a request
-    after its answer, and is ready before its metrics are. What it does is then no answer to what it does at rest."""
-    asks_real_server = not REAL_SERVER.isdisjoint(re.split(r"[-\[\]]", item.name))
-    return asks_real_server or item.path.stem in MEASURED
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    """A test runs once more if the real Triton crashed under it, which it does at times, of a stream that is left for
-    example, or if it may be repeated. One that always fails, fails. Each repetition is told at the end."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    failures = []
-    for _ in range(TRIES):
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
-        failed = next((report for report in reports if report.failed), None)
-        crashed = servers.has_triton() and servers.take_crashed()
-        if not failed or not (crashed or may_repeat(item)):
-            break
-        failures.append(getattr(getattr(failed.longrepr, "reprcrash", None), "message", "failed"))
-        # With all fixtures made anew: the server they share may be the one that crashed.
-        item.session._setupstate.teardown_exact(None)
-    for report in reports:
-        if report.when == "call":
-            report.user_properties += [("repeated", message) for message in failures]
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
-def pytest_terminal_summary(terminalreporter):
-    for report in terminalreporter.stats.get("passed", []):
-        for name, message in report.user_properties:
-            if name == "repeated":
-                terminalreporter.write_line(f"REPEATED {report.nodeid} - {message.splitlines()[0][:200]}")
 
 
 def pytest_report_header():
@@ -118,8 +59,6 @@ def perf_servers(tmp_path_factory):
     class Servers:
         @staticmethod
         def get(target):
-            if target == "triton" and not servers.has_triton():
-                pytest.skip("the real Triton is not installed")
             if target in running and not clients.is_ready(running[target]):
                 # Under load this Triton has been seen to break its heap and hang: that is not the tool's fault.
                 running.pop(target).stop()
@@ -173,3 +112,35 @@ def serve():
 def pair():
     """Two INT32[1,16] rows for the models that add and subtract."""
     return np.arange(16, dtype=np.int32).reshape(1, 16), np.full((1, 16), 3, dtype=np.int32)
+
+
+@pytest.fixture(scope="session")
+def pool():
+    """The running servers that tests share."""
+    shared = server_pool.ServerPool()
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture
+def shared(pool, request):
+    """`shared(*flags)` is a running server that other tests use as well, with explicit model control and no model."""
+    used = []
+
+    def get(*flags, env=None):
+        used.append(server_pool.SharedServer(pool, pool.get(flags, env), request.node.name))
+        return used[-1]
+
+    yield get
+    for server in used:
+        server.leave()
+
+
+@pytest.fixture
+def recorded(request):
+    """`recorded.holds(target, answer)` compares an answer with what the real server answered (recorded.py)."""
+    # The name of the test without the server that it runs on.
+    before, bracket, parameters = request.node.name.rstrip("]").partition("[")
+    others = [part for part in parameters.split("-") if part not in servers.TARGETS]
+    test = f"{before}[{'-'.join(others)}]" if others and bracket else before
+    return records.Record(request.node.path.stem, test, request.config.getoption("--record"))

@@ -15,8 +15,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / "target/peers"
 START_LIMIT = 120
-# Every real Triton started here that is still of interest.
-REAL = set()
 STARTED = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at ([^\"\s]+)")
 
 
@@ -72,6 +70,14 @@ def descendants(pid):
     return found
 
 
+def note_start(command):
+    """Adds a line to the file that counts the starts of servers, for `cargo xtask suite-report`."""
+    if "GALATEA_TEST_STARTS" in os.environ:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "(collection)").removesuffix(" (setup)").removesuffix(" (call)")
+        with open(os.environ["GALATEA_TEST_STARTS"], "a", encoding="utf-8") as file:
+            file.write(f"{Path(str(command[0])).name}\t{test}\n")
+
+
 class Server:
     """A running server: `http`, `grpc` and `metrics` are its addresses, `log` its lines so far."""
 
@@ -79,12 +85,13 @@ class Server:
         # Prefix of the names a real Triton uses in /dev/shm. It needs seconds for each Python model to end in
         # order, and leaves processes and these names behind when it does not: we end all of it at once.
         self._shared_memory = shared_memory
-        if shared_memory is not None:
-            REAL.add(self)
         self.log = []
+        # The first line that belongs to the test that has this server now, where tests share it.
+        self.log_begins = 0
         self._changed = threading.Condition()
-        self._closed = self._ended_by_us = False
+        self._closed = False
         self.addresses = {}
+        note_start(command)
         self.process = subprocess.Popen(
             [str(part) for part in command], env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -142,7 +149,7 @@ class Server:
         found = []
 
         def seen():
-            found[:] = [line for line in self.log if re.search(pattern, line)]
+            found[:] = [line for line in self.log[self.log_begins :] if re.search(pattern, line)]
             return bool(found)
 
         self.wait(seen, f"a line like {pattern!r}", timeout)
@@ -161,7 +168,7 @@ class Server:
 
     def text(self):
         with self._changed:
-            return "\n".join(self.log)
+            return "\n".join(self.log[self.log_begins :])
 
     def cpu_seconds(self):
         """User and system time so far of the process and of the workers it started."""
@@ -173,16 +180,9 @@ class Server:
                 return int(line.split()[1]) / 1024
         raise AssertionError("no VmRSS")
 
-    def has_crashed(self):
-        """Whether a signal ended it that did not come from here."""
-        return (self.process.poll() or 0) < 0 and not self._ended_by_us
-
     def stop(self, how=signal.SIGTERM, timeout=60):
-        self._ended_by_us = self._ended_by_us or self.process.poll() is None
         if self.process.poll() is None:
             self.process.send_signal(how if self._shared_memory is None else signal.SIGKILL)
-        if not self.has_crashed():
-            REAL.discard(self)
         try:
             return self.wait_for_exit(timeout)
         except subprocess.TimeoutExpired:
@@ -220,6 +220,11 @@ def onnx_runtime():
 
 def triton(repository, *flags, env=None, through=(), **options):
     """The real Triton; it cannot say which free port it took, so we look for one first."""
+    assert os.environ.get("GALATEA_TEST_TIER") != "commit", "the tier commit does not ask the real Triton: mark the test `peers`"
+    if not has_triton():
+        import pytest
+
+        pytest.skip("the real Triton is not installed here")
     home = PEERS / "triton"
     server = home / "server"
     ports = free_ports(3)
@@ -252,13 +257,6 @@ def free_ports(count):
             holder.bind(("127.0.0.1", port))
             found += [port] if port not in found else []
     return found
-
-
-def take_crashed():
-    """Whether a real Triton has crashed since this was asked last."""
-    crashed = [server for server in REAL if server.has_crashed()]
-    REAL.difference_update(crashed)
-    return bool(crashed)
 
 
 TARGETS = {"galatea": galatea, "triton": triton}
