@@ -4,11 +4,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{demo, process, setup};
+use crate::{demo, process, setup, suite::Tier};
 
 pub fn run(args: &[String]) -> Result<()> {
-    setup::run()?;
-    let galatea = demo::build()?;
+    setup::for_tier(Tier::Measure)?;
+    let galatea = demo::build_release()?;
     demo::install_runtime(&galatea)?;
     let script = process::root().join("tests/attack/attack.py");
     process::run(Command::new(setup::python()).arg(script).arg("--server").arg(galatea).args(args))

@@ -82,13 +82,22 @@ const NEXT: &str = "\
 What to do next:
 
   cargo xtask demo --keep              the same, and it goes on serving: http://localhost:PORT/ is its console
-  target/release/galatea up            a first look as one has it who installed the program
-  target/release/galatea up my.onnx    serve a model of yours
+  target/debug/galatea up              a first look as one has it who installed the program
+  target/debug/galatea up my.onnx      serve a model of yours
   docs/first-start.md                  from a model file to an answer
 ";
 
-/// The release build of the server.
+/// With this feature the dependencies are compiled as the tests need them, once for the program and all tests.
+pub const SHARED_GRAPH: [&str; 2] = ["--features", "galatea/tested"];
+
+/// Builds the server as the tests use it; the path of the program.
 pub fn build() -> Result<PathBuf> {
+    process::run(process::cargo().args(["build", "--package", "galatea"]).args(SHARED_GRAPH))?;
+    Ok(process::target_dir().join("debug/galatea"))
+}
+
+/// Builds the server as it is released, which takes minutes more; the path of the program.
+pub fn build_release() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--release", "--package", "galatea"]))?;
     Ok(process::target_dir().join("release/galatea"))
 }

@@ -26,7 +26,11 @@ usage: cargo xtask <task> [options]
   demo [sentences] [--keep]
                      build, fetch the example models, serve them and ask them something;
                      `sentences`: text to vectors, by Python models around an ONNX model
-  test [filter...]   every test: workspace, then the stock clients and the real Triton against the built server
+  test [--peers] [--measure] [--all] [--only NAME] [filter...]
+                     the tests that every change passes (the tier commit); --peers: those that ask the real Triton,
+                     browsers and other languages; --measure: those that look at times; --only: one test, by its name
+  suite-report [PART...]
+                     what the suite costs and how often it fails, as one table; `suite-report help` lists the parts
   bench [options]    one table: cost and latency of this server, side by side with its peers
   fuzz [target...] [--seconds N]
                      the parsers of foreign bytes under libFuzzer and the address sanitizer, a minute each
@@ -37,7 +41,7 @@ usage: cargo xtask <task> [options]
   dist [--target x86_64|aarch64] [--out DIR] [--program PATH] [--compression 0..9]
                      the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
   docs               the documentation as a site in target/docs; a link that leads nowhere fails
-  setup              fetch what the tests need (clients, models, peers) into target/peers
+  setup [NAME...]    fetch what the tests need (clients, models, peers), or the parts named, into target/peers
   tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies
@@ -60,13 +64,14 @@ fn run() -> Result<()> {
     match task.as_str() {
         "demo" => demo::run(&rest),
         "test" => suite::run(&rest),
+        "suite-report" => suite::report::run(&rest),
         "attack" => attack::run(&rest),
         "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "dist" => dist::run(&rest),
         "docs" => docs::run(&rest),
-        "setup" => setup::run(),
+        "setup" => setup::run(&rest),
         "tidy" => tidy::run(),
         "codegen" => codegen::run(&rest),
         "deny" => suite::deny(),

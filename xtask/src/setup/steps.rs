@@ -1,9 +1,13 @@
 //! What the steps of the setup are made of: stamps, packages of Python and of Debian, files put in their places.
 
 use std::{
-    fs,
+    env,
+    fs::{self, File},
+    io::ErrorKind,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::{Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -11,9 +15,40 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Where everything is put.
+/// Names another folder for everything that the tests need.
+const DATA: &str = "GALATEA_TEST_DATA";
+
+/// The folder of everything, in the data folder of the user; `target/peers` leads to it. Checkouts share it, so that
+/// each package is installed once on a machine.
 pub fn dir() -> PathBuf {
-    process::root().join("target/peers")
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| linked(&process::root().join("target/peers"))).clone()
+}
+
+/// Makes the link unless there is one, or a folder in its place; where that leads.
+fn linked(link: &Path) -> PathBuf {
+    if !link.exists() {
+        let folder = data_folder();
+        let made = fs::create_dir_all(&folder)
+            .and_then(|()| link.parent().map_or(Ok(()), fs::create_dir_all))
+            .and_then(|()| match fs::remove_file(link) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => symlink(&folder, link),
+            });
+        if let Err(error) = made {
+            eprintln!("setup: {} cannot lead to {}: {error}", link.display(), folder.display());
+        }
+    }
+    link.canonicalize().unwrap_or_else(|_| link.to_path_buf())
+}
+
+fn data_folder() -> PathBuf {
+    if let Some(named) = env::var_os(DATA) {
+        return process::root().join(named);
+    }
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".local/share"));
+    let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
+    data.map_or_else(|| process::root().join("target/peers-here"), |data| data.join("galatea-tests"))
 }
 
 /// The Python with the clients in it.
@@ -23,6 +58,9 @@ pub fn python() -> PathBuf {
 
 /// Installs Debian packages where we may, and lists the required ones where we may not.
 pub fn debian(packages: &[&str]) -> Result<()> {
+    // apt does one thing at a time.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let names = packages.join(" ");
     let is_root = process::output(Command::new("id").arg("-u")).is_ok_and(|(_, t)| t.trim() == "0");
     if !is_root || process::which(&["apt-get"]).is_none() {
@@ -32,7 +70,7 @@ pub fn debian(packages: &[&str]) -> Result<()> {
         process::run(
             Command::new("apt-get")
                 .env("DEBIAN_FRONTEND", "noninteractive")
-                .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
+                .args(["-qq", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=300"])
                 .args(args),
         )
     };
@@ -130,10 +168,16 @@ pub fn stamp(name: &str) -> PathBuf {
     dir().join(format!("{name}.installed"))
 }
 
-/// Does the work unless it was done for the same `wanted`.
+/// Does the work unless it was done for the same `wanted`. Others that want the same wait for it.
 pub fn step(name: &str, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     fs::create_dir_all(dir())?;
-    if fs::read_to_string(stamp(name)).is_ok_and(|done| done == wanted) {
+    let is_done = || fs::read_to_string(stamp(name)).is_ok_and(|done| done == wanted);
+    if is_done() {
+        return Ok(());
+    }
+    let lock = File::create(dir().join(format!("{name}.lock")))?;
+    lock.lock().with_context(|| format!("cannot lock {name}"))?;
+    if is_done() {
         return Ok(());
     }
     eprintln!("setup: {name} ...");

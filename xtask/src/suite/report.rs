@@ -1,0 +1,247 @@
+//! `cargo xtask suite-report`: measures what the suite costs and how often it fails, and prints one table.
+//!
+//! Each part is measured on request and kept in `target/suite-report`; the table shows all that was measured there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::process;
+
+const USAGE: &str = "\
+usage: cargo xtask suite-report [PART...]
+
+  ci             .ci/run in a clean clone, with what earlier runs have installed on this machine
+  ci-cold        the same with nothing downloaded: empty folders for cargo, pip, npm and the tests' data
+  demo           `cargo xtask demo` in a clean clone: seconds and seconds of CPU
+  runs=N         the tier commit, N times in a row
+  busy-runs=N    the same beside two busy loops
+
+Without a part: the table of what was measured so far, with starts of servers, coverage and seeded faults.";
+
+/// Beside runs that are to be disturbed, so many loops that do nothing but compute.
+const BUSY_LOOPS: usize = 2;
+/// Ticks of a second in /proc, on every Linux that we run on.
+const TICKS: f64 = 100.0;
+
+pub fn run(args: &[String]) -> Result<()> {
+    let report = Report { folder: process::target_dir().join("suite-report") };
+    fs::create_dir_all(&report.folder)?;
+    for part in args {
+        match part.split_once('=') {
+            None if part == "ci" => report.ci("ci", &[])?,
+            None if part == "ci-cold" => report.ci_cold()?,
+            None if part == "demo" => report.demo()?,
+            Some(("runs", number)) => report.runs("runs", number.parse()?, 0)?,
+            Some(("busy-runs", number)) => report.runs("busy-runs", number.parse()?, BUSY_LOOPS)?,
+            _ => bail!("{USAGE}"),
+        }
+    }
+    report.print()
+}
+
+/// The folder with everything that was measured.
+struct Report {
+    folder: PathBuf,
+}
+
+/// Seconds and seconds of CPU of one command.
+struct Cost {
+    succeeded: bool,
+    wall: f64,
+    cpu: f64,
+}
+
+impl Report {
+    fn ci(&self, name: &str, environment: &[(&str, PathBuf)]) -> Result<()> {
+        let clone = self.clone_checkout()?;
+        let starts = self.folder.join("starts.txt");
+        let _ = fs::remove_file(&starts);
+        let mut ci = Command::new("bash");
+        ci.arg(".ci/run").current_dir(&clone).env("CI", "true").stdin(Stdio::null());
+        ci.env("GALATEA_TEST_STARTS", &starts).env_remove("CARGO_TARGET_DIR");
+        ci.envs(environment.iter().map(|(name, folder)| (name, folder)));
+        let cost = measured(&mut ci)?;
+        self.keep(name, &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}))
+    }
+
+    fn ci_cold(&self) -> Result<()> {
+        let empty = self.folder.join("empty");
+        let _ = fs::remove_dir_all(&empty);
+        let folders = ["cargo", "pip", "npm", "data", "galatea"];
+        for folder in folders {
+            fs::create_dir_all(empty.join(folder))?;
+        }
+        let variables = [
+            ("CARGO_HOME", empty.join("cargo")),
+            ("PIP_CACHE_DIR", empty.join("pip")),
+            ("npm_config_cache", empty.join("npm")),
+            ("GALATEA_TEST_DATA", empty.join("data")),
+            ("GALATEA_HOME", empty.join("galatea")),
+        ];
+        self.ci("ci-cold", &variables)
+    }
+
+    fn demo(&self) -> Result<()> {
+        let clone = self.clone_checkout()?;
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut demo = Command::new(cargo);
+        demo.args(["xtask", "demo"]).current_dir(&clone).env_remove("CARGO_TARGET_DIR");
+        let cost = measured(&mut demo)?;
+        self.keep("demo", &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}))
+    }
+
+    fn runs(&self, name: &str, number: usize, loops: usize) -> Result<()> {
+        let (mut failed, mut seconds) = (0, Vec::new());
+        for turn in 1..=number {
+            let starts = self.folder.join("starts.txt");
+            let _ = fs::remove_file(&starts);
+            let busy = BusyLoops::start(loops)?;
+            let mut test = Command::new(std::env::current_exe()?);
+            test.arg("test").current_dir(process::root()).env("GALATEA_TEST_STARTS", starts);
+            let cost = measured(&mut test)?;
+            drop(busy);
+            failed += usize::from(!cost.succeeded);
+            seconds.push(cost.wall.round());
+            println!("suite-report: {name}, run {turn} of {number}: {failed} failed so far");
+            self.keep(name, &json!({"runs": turn, "failed": failed, "seconds": seconds}))?;
+        }
+        Ok(())
+    }
+
+    /// A clean clone of what is committed, with the folder `shared` beside it where there is one.
+    fn clone_checkout(&self) -> Result<PathBuf> {
+        let place = self.folder.join("clean");
+        let _ = fs::remove_dir_all(&place);
+        fs::create_dir_all(&place)?;
+        let shared = process::root().join("../shared");
+        if shared.is_dir() {
+            symlink(shared.canonicalize()?, place.join("shared"))?;
+        }
+        let clone = place.join("checkout");
+        process::run(
+            Command::new("git").args(["clone", "--quiet"]).arg(process::root()).arg(&clone),
+        )?;
+        Ok(clone)
+    }
+
+    fn keep(&self, name: &str, value: &Value) -> Result<()> {
+        let file = self.folder.join(format!("{name}.json"));
+        fs::write(&file, format!("{value}\n")).with_context(|| file.display().to_string())
+    }
+
+    fn kept(&self, name: &str) -> Option<Value> {
+        read_json(&self.folder.join(format!("{name}.json")))
+    }
+
+    fn print(&self) -> Result<()> {
+        println!("| measured | figure | goal |\n|---|---|---|");
+        for (name, title, goal) in [
+            ("ci", ".ci/run, clean clone, packages installed before", "25 min"),
+            ("ci-cold", ".ci/run, clean clone, nothing downloaded", "35 min"),
+            ("demo", "cargo xtask demo, clean clone, registry warm", "5 min, 450 s of CPU"),
+        ] {
+            println!("| {title} | {} | {goal} |", self.kept(name).map_or("not measured".into(), |v| cost_text(&v)));
+        }
+        for (name, title) in [("runs", "tier commit in a row, quiet"), ("busy-runs", "tier commit in a row, two busy loops beside it")] {
+            println!("| {title} | {} | no failure |", self.kept(name).map_or("not measured".into(), |v| runs_text(&v)));
+        }
+        println!("| starts of our server in the tier commit | {} | at most 60 |", self.starts());
+        let coverage = process::target_dir().join("coverage/commit.json");
+        println!("| line coverage of the tier commit | {} | no crate one point below all tiers |", coverage_text(&coverage));
+        let mutants = process::target_dir().join("mutants/results.json");
+        println!("| seeded faults caught | {} | all |", mutants_text(&mutants));
+        Ok(())
+    }
+
+    fn starts(&self) -> String {
+        let Ok(text) = fs::read_to_string(self.folder.join("starts.txt")) else {
+            return "not measured".into();
+        };
+        text.lines().filter(|line| line.starts_with("galatea\t")).count().to_string()
+    }
+}
+
+/// Processes that only compute, until they are dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start(number: usize) -> Result<Self> {
+        let mut loops = Self(Vec::new());
+        for _ in 0..number {
+            loops.0.push(Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?);
+        }
+        Ok(loops)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn measured(command: &mut Command) -> Result<Cost> {
+    let (started, before) = (Instant::now(), children_cpu()?);
+    let status = process::status(command)?;
+    Ok(Cost {
+        succeeded: status.success(),
+        wall: started.elapsed().as_secs_f64(),
+        cpu: children_cpu()? - before,
+    })
+}
+
+/// Seconds of CPU, user and system, of all children that were waited for.
+fn children_cpu() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
+    let ticks: Vec<f64> =
+        fields.split_whitespace().skip(13).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS)
+}
+
+fn read_json(file: &Path) -> Option<Value> {
+    serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
+}
+
+fn cost_text(value: &Value) -> String {
+    let (seconds, cpu) = (value["seconds"].as_f64().unwrap_or(0.0), value["cpu"].as_f64().unwrap_or(0.0));
+    let failed = if value["succeeded"] == true { "" } else { ", FAILED" };
+    format!("{:.1} min, {cpu:.0} s of CPU{failed}", seconds / 60.0)
+}
+
+fn runs_text(value: &Value) -> String {
+    format!("{} of {} failed; seconds {}", value["failed"], value["runs"], value["seconds"])
+}
+
+/// The crates with their shares of lines, lowest first.
+fn coverage_text(file: &Path) -> String {
+    let Some(Value::Object(crates)) = read_json(file) else {
+        return "not measured".into();
+    };
+    let shares: BTreeMap<i64, &String> = crates
+        .iter()
+        .filter_map(|(name, share)| Some(((share.as_f64()? * 100.0) as i64, name)))
+        .collect();
+    let lowest: Vec<_> = shares.iter().take(3).map(|(share, name)| format!("{name} {:.1} %", *share as f64 / 100.0)).collect();
+    format!("{} crates, lowest {}", crates.len(), lowest.join(", "))
+}
+
+fn mutants_text(file: &Path) -> String {
+    let Some(Value::Object(results)) = read_json(file) else {
+        return "not measured".into();
+    };
+    let caught = results.values().filter(|result| *result == "caught").count();
+    format!("{caught} of {}", results.len())
+}
