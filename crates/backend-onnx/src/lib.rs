@@ -30,7 +30,7 @@ mod signature;
 #[cfg(test)]
 extern crate self as galatea_backend_onnx;
 #[cfg(test)]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod test_support;
 
 #[doc(hidden)]

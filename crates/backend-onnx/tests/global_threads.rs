@@ -2,6 +2,7 @@
 //! test program of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;

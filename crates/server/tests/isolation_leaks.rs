@@ -10,7 +10,7 @@
 #[allow(dead_code)]
 #[path = "isolation/children.rs"]
 mod children;
-#[path = "../../backend-onnx/tests/support/mod.rs"]
+#[path = "../../backend-onnx/tests/it/support/mod.rs"]
 mod support;
 
 use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};

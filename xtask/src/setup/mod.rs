@@ -95,9 +95,9 @@ fn prepare(is_wanted: impl Fn(&Part) -> bool) -> Result<()> {
     thread::scope(|scope| {
         let wanted = PARTS.iter().filter(|part| is_wanted(part));
         let running: Vec<_> = wanted.map(|part| scope.spawn(|| prepare_one(part))).collect();
-        let results = running.into_iter().map(|work| {
-            work.join().unwrap_or_else(|_| bail!("a step of the setup panicked"))
-        });
+        let results = running
+            .into_iter()
+            .map(|work| work.join().unwrap_or_else(|_| bail!("a step of the setup panicked")));
         // All of them end before the first error is told.
         results.collect::<Vec<_>>().into_iter().collect()
     })

@@ -48,7 +48,10 @@ fn data_folder() -> PathBuf {
     }
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".local/share"));
     let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home);
-    data.map_or_else(|| process::root().join("target/peers-here"), |data| data.join("galatea-tests"))
+    data.map_or_else(
+        || process::root().join("target/peers-here"),
+        |data| data.join("galatea-tests"),
+    )
 }
 
 /// The Python with the clients in it.

@@ -10,21 +10,17 @@ mod python;
 pub mod report;
 mod rust;
 
-use std::{
-    path::PathBuf,
-    thread,
-    time::Instant,
-};
+use std::{path::PathBuf, thread, time::Instant};
 
 use anyhow::{Result, bail};
 
 use crate::{demo, docs, setup};
 
+use self::options::{Options, What};
 pub use self::{
     checks::{advisories, deny},
     options::Tier,
 };
-use self::options::{Options, What};
 
 /// Runs the tiers that the arguments name, or one test.
 pub fn run(args: &[String]) -> Result<()> {
@@ -66,7 +62,8 @@ fn commit(pytest: &[String]) -> Result<()> {
             timed("tests in Python", || python::tier(&galatea, Tier::Commit, pytest))
         });
         let rust = timed("tests in Rust", rust::workspace);
-        let python = python.join().unwrap_or_else(|_| bail!("the thread of the tests in Python panicked"));
+        let python =
+            python.join().unwrap_or_else(|_| bail!("the thread of the tests in Python panicked"));
         both(rust, python)
     })
 }

@@ -50,7 +50,8 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
 fn places(root: &Path, function: &str) -> Result<Vec<Place>> {
     let mut found = Vec::new();
     for file in sources(&root.join("crates"))?.iter().chain(&sources(&root.join("xtask"))?) {
-        if file.extension().is_some_and(|e| e == "rs") && defines(file, &format!("fn {function}("))? {
+        if file.extension().is_some_and(|e| e == "rs") && defines(file, &format!("fn {function}("))?
+        {
             let package = Place::Package(package_of(file)?);
             if !found.contains(&package) {
                 found.push(package);
@@ -58,9 +59,12 @@ fn places(root: &Path, function: &str) -> Result<Vec<Place>> {
         }
     }
     for file in sources(&root.join("tests/python"))? {
-        let is_test = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("test_"));
+        let is_test =
+            file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("test_"));
         if is_test && defines(&file, &format!("def {function}("))? {
-            found.push(Place::File(file.file_name().unwrap_or_default().to_string_lossy().into_owned()));
+            found.push(Place::File(
+                file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            ));
         }
     }
     Ok(found)

@@ -56,7 +56,9 @@ impl Options {
                 "--all" => tiers.extend([Tier::Commit, Tier::Peers, Tier::Measure]),
                 "--only" => match args.next() {
                     Some(name) => test = Some(name.clone()),
-                    None => bail!("--only needs the name of a test, as in `cargo xtask test --only NAME`"),
+                    None => bail!(
+                        "--only needs the name of a test, as in `cargo xtask test --only NAME`"
+                    ),
                 },
                 other => pytest.push(other.to_owned()),
             }
@@ -64,7 +66,9 @@ impl Options {
         tiers.sort_unstable();
         tiers.dedup();
         let what = match (test, tiers.is_empty()) {
-            (Some(_), false) => bail!("--only runs one test, whatever its tier: leave out the tiers"),
+            (Some(_), false) => {
+                bail!("--only runs one test, whatever its tier: leave out the tiers")
+            }
             (Some(name), true) => What::Test(name),
             (None, true) => What::Tiers(vec![Tier::Commit]),
             (None, false) => What::Tiers(tiers),

@@ -1,10 +1,6 @@
 //! The tests in Python: those of the worker alone, and those that look at the built server from outside.
 
-use std::{
-    path::Path,
-    process::Command,
-    thread,
-};
+use std::{path::Path, process::Command, thread};
 
 use anyhow::{Result, bail};
 
@@ -51,7 +47,8 @@ fn version(folder: &Path) -> &str {
 
 /// The tests of a tier, in several processes: most of the time they wait for servers.
 pub fn tier(galatea: &Path, tier: Tier, args: &[String]) -> Result<()> {
-    let processes = thread::available_parallelism().map_or(2, |cores| (cores.get() + 1).clamp(3, 6));
+    let processes =
+        thread::available_parallelism().map_or(2, |cores| (cores.get() + 1).clamp(3, 6));
     let options =
         [format!("--numprocesses={processes}"), "--dist=loadgroup".into(), "--durations=15".into()];
     require_tests(run(galatea, tier, &options, args)?, args)
@@ -62,7 +59,9 @@ pub fn measure(galatea: &Path, args: &[String]) -> Result<()> {
     let options = ["--numprocesses=0".into(), "--durations=0".into(), "--tb=short".into()];
     match run(galatea, Tier::Measure, &options, args)? {
         Some(0) => {}
-        status => println!("test: the tier measure gates nothing; pytest ended with status {status:?}"),
+        status => {
+            println!("test: the tier measure gates nothing; pytest ended with status {status:?}")
+        }
     }
     Ok(())
 }
@@ -84,7 +83,11 @@ fn require_tests(status: Option<i32>, args: &[String]) -> Result<()> {
 
 fn run(galatea: &Path, tier: Tier, options: &[String], args: &[String]) -> Result<Option<i32>> {
     let mut pytest = pytest(galatea);
-    pytest.args(["-m", tier.marks()]).args(options).args(args).env("GALATEA_TEST_TIER", tier.name());
+    pytest
+        .args(["-m", tier.marks()])
+        .args(options)
+        .args(args)
+        .env("GALATEA_TEST_TIER", tier.name());
     Ok(process::status(&mut pytest)?.code())
 }
 

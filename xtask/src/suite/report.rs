@@ -70,7 +70,10 @@ impl Report {
         ci.env("GALATEA_TEST_STARTS", &starts).env_remove("CARGO_TARGET_DIR");
         ci.envs(environment.iter().map(|(name, folder)| (name, folder)));
         let cost = measured(&mut ci)?;
-        self.keep(name, &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}))
+        self.keep(
+            name,
+            &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}),
+        )
     }
 
     fn ci_cold(&self) -> Result<()> {
@@ -96,7 +99,10 @@ impl Report {
         let mut demo = Command::new(cargo);
         demo.args(["xtask", "demo"]).current_dir(&clone).env_remove("CARGO_TARGET_DIR");
         let cost = measured(&mut demo)?;
-        self.keep("demo", &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}))
+        self.keep(
+            "demo",
+            &json!({"succeeded": cost.succeeded, "seconds": cost.wall, "cpu": cost.cpu}),
+        )
     }
 
     fn runs(&self, name: &str, number: usize, loops: usize) -> Result<()> {
@@ -149,14 +155,26 @@ impl Report {
             ("ci-cold", ".ci/run, clean clone, nothing downloaded", "35 min"),
             ("demo", "cargo xtask demo, clean clone, registry warm", "5 min, 450 s of CPU"),
         ] {
-            println!("| {title} | {} | {goal} |", self.kept(name).map_or("not measured".into(), |v| cost_text(&v)));
+            println!(
+                "| {title} | {} | {goal} |",
+                self.kept(name).map_or("not measured".into(), |v| cost_text(&v))
+            );
         }
-        for (name, title) in [("runs", "tier commit in a row, quiet"), ("busy-runs", "tier commit in a row, two busy loops beside it")] {
-            println!("| {title} | {} | no failure |", self.kept(name).map_or("not measured".into(), |v| runs_text(&v)));
+        for (name, title) in [
+            ("runs", "tier commit in a row, quiet"),
+            ("busy-runs", "tier commit in a row, two busy loops beside it"),
+        ] {
+            println!(
+                "| {title} | {} | no failure |",
+                self.kept(name).map_or("not measured".into(), |v| runs_text(&v))
+            );
         }
         println!("| starts of our server in the tier commit | {} | at most 60 |", self.starts());
         let coverage = process::target_dir().join("coverage/commit.json");
-        println!("| line coverage of the tier commit | {} | no crate one point below all tiers |", coverage_text(&coverage));
+        println!(
+            "| line coverage of the tier commit | {} | no crate one point below all tiers |",
+            coverage_text(&coverage)
+        );
         let mutants = process::target_dir().join("mutants/results.json");
         println!("| seeded faults caught | {} | all |", mutants_text(&mutants));
         Ok(())
@@ -216,7 +234,8 @@ fn read_json(file: &Path) -> Option<Value> {
 }
 
 fn cost_text(value: &Value) -> String {
-    let (seconds, cpu) = (value["seconds"].as_f64().unwrap_or(0.0), value["cpu"].as_f64().unwrap_or(0.0));
+    let (seconds, cpu) =
+        (value["seconds"].as_f64().unwrap_or(0.0), value["cpu"].as_f64().unwrap_or(0.0));
     let failed = if value["succeeded"] == true { "" } else { ", FAILED" };
     format!("{:.1} min, {cpu:.0} s of CPU{failed}", seconds / 60.0)
 }
@@ -234,7 +253,11 @@ fn coverage_text(file: &Path) -> String {
         .iter()
         .filter_map(|(name, share)| Some(((share.as_f64()? * 100.0) as i64, name)))
         .collect();
-    let lowest: Vec<_> = shares.iter().take(3).map(|(share, name)| format!("{name} {:.1} %", *share as f64 / 100.0)).collect();
+    let lowest: Vec<_> = shares
+        .iter()
+        .take(3)
+        .map(|(share, name)| format!("{name} {:.1} %", *share as f64 / 100.0))
+        .collect();
     format!("{} crates, lowest {}", crates.len(), lowest.join(", "))
 }
 

@@ -21,9 +21,12 @@ fn has_nextest() -> bool {
 pub fn workspace() -> Result<()> {
     if has_nextest() {
         // Examples are compiled by clippy alone.
-        let tests = ["nextest", "run", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+        let tests =
+            ["nextest", "run", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
         process::run(cargo().args(tests).args(SHARED_GRAPH))?;
-        return process::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]).args(SHARED_GRAPH));
+        return process::run(
+            cargo().args(["test", "--workspace", "--doc", "--quiet"]).args(SHARED_GRAPH),
+        );
     }
     process::run(cargo().args(["test", "--workspace", "--quiet"]).args(SHARED_GRAPH))
 }
@@ -32,9 +35,14 @@ pub fn workspace() -> Result<()> {
 pub fn one(package: &str, name: &str) -> Result<()> {
     if has_nextest() {
         let expression = format!("test(/(^|::){name}/)");
-        return process::run(
-            cargo().args(["nextest", "run", "--package", package, "-E", &expression]),
-        );
+        return process::run(cargo().args([
+            "nextest",
+            "run",
+            "--package",
+            package,
+            "-E",
+            &expression,
+        ]));
     }
     process::run(cargo().args(["test", "--package", package, "--quiet", name]))
 }

@@ -11,5 +11,5 @@ mod children;
 mod conformance;
 mod ends;
 mod limits;
-#[path = "../../../backend-onnx/tests/support/mod.rs"]
+#[path = "../../../backend-onnx/tests/it/support/mod.rs"]
 mod support;

@@ -1,14 +1,11 @@
 //! Configurations that do not fit their model, and files that are none.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::{complete, ir, load, load_error, model_folder};
 use galatea_backend::{InstanceSpec, testing::instance_spec};
 use galatea_config::InstanceKind;
 use galatea_types::DataType;
-use support::{complete, ir, load, load_error, model_folder};
 
 fn port(side: &str, name: &str, data_type: &str, dims: &str) -> String {
     format!("{side} {{ name: '{name}' data_type: TYPE_{data_type} dims: {dims} }} ")

@@ -1,17 +1,14 @@
 //! Configurations filled in from the model.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
-use galatea_config::RawModelConfig;
-use galatea_proto::inference::model_config::SchedulingChoice;
-use galatea_types::DataType::{Bytes, Fp32, Int64};
-use support::{
+use crate::support::{
     Folder, complete, model_folder,
     onnx::{self, Builder},
 };
+use galatea_config::RawModelConfig;
+use galatea_proto::inference::model_config::SchedulingChoice;
+use galatea_types::DataType::{Bytes, Fp32, Int64};
 
 fn completed(folder: &Folder, text: &str) -> RawModelConfig {
     complete(folder, text, &BTreeMap::new()).expect("completed")
@@ -78,7 +75,7 @@ fn a_model_that_cannot_batch() {
     let expected = "autofill failed for model 'm': model does not support batching while non-zero \
                     max_batch_size is specified";
     assert_eq!(error.message(), expected);
-    support::load(&folder, "").expect("loads as completed");
+    crate::support::load(&folder, "").expect("loads as completed");
 }
 
 #[test]
@@ -92,7 +89,7 @@ fn a_dimension_that_is_only_the_batch() {
     let config = completed(&folder, "");
     assert_eq!(config.input[0].dims, [1]);
     assert_eq!(config.input[0].reshape.as_ref().unwrap().shape, [0i64; 0]);
-    support::load(&folder, "").expect("loads as completed");
+    crate::support::load(&folder, "").expect("loads as completed");
 }
 
 #[test]
@@ -100,7 +97,7 @@ fn initialisers_among_the_inputs_are_left_out() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, 1])
         .input("W", Fp32, &[1])
-        .constant("W", Fp32, &[1], &support::floats(&[2.0]))
+        .constant("W", Fp32, &[1], &crate::support::floats(&[2.0]))
         .output("Y", Fp32, &[-1, 1])
         .node("Mul", &["X", "W"], &["Y"]);
     let config = completed(&model_folder(&graph.bytes()), "");

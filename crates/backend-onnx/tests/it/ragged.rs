@@ -1,16 +1,13 @@
 //! Ragged batches: inputs in one dimension, inputs made from the batch, outputs divided by the shapes of an input.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{
+    Folder, ask, floats, instance, load, load_error, model_folder,
+    onnx::{self, Builder},
+};
 use galatea_backend::testing::run_batch;
 use galatea_types::{
     DataType::{self, Bytes, Fp32, Int32},
     Shape, Tensor, byte_strings,
-};
-use support::{
-    Folder, ask, floats, instance, load, load_error, model_folder,
-    onnx::{self, Builder},
 };
 
 const SIZES: [i64; 4] = [2, 4, 1, 3];

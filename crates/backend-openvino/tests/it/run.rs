@@ -1,10 +1,7 @@
 //! Answers that stay what they were, shapes and texts, and models that hand an input through.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{ask, floats, infer, instance, ir, model_folder};
 use galatea_types::{DataType, Tensor};
-use support::{ask, floats, infer, instance, ir, model_folder};
 
 fn tensor(name: &str, shape: &[i64], values: &[f32]) -> Tensor {
     Tensor::new(name, DataType::Fp32, shape, floats(values))

@@ -1,19 +1,16 @@
 //! What loads, what is refused, and with which words.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::{collections::BTreeMap, fs};
 
-use galatea_backend::{InstanceSpec, testing::instance_spec};
-use galatea_backend_onnx::OnnxBackend;
-use galatea_config::{Diagnostic, InstanceKind};
-use galatea_types::{Code, DataType, Tensor};
-use support::{
+use crate::support::{
     Folder, ask, backend, configure, context, floats, infer, instance, load, load_error,
     model_folder,
     onnx::{self, Builder},
 };
+use galatea_backend::{InstanceSpec, testing::instance_spec};
+use galatea_backend_onnx::OnnxBackend;
+use galatea_config::{Diagnostic, InstanceKind};
+use galatea_types::{Code, DataType, Tensor};
 
 use DataType::{Fp32, Int64};
 
@@ -276,15 +273,15 @@ fn weights_beside_the_model_and_a_folder_of_both() {
         .output("Y", Int64, &[-1, 2])
         .node("Add", &["X", "W"], &["Y"])
         .bytes();
-    let weights = support::ints(&[10, 20]);
+    let weights = crate::support::ints(&[10, 20]);
     let beside = model_folder(&graph).and_file("weights/w.bin", &weights);
     let inside = Folder::with_file("model.onnx/model.onnx", &graph)
         .and_file("model.onnx/weights/w.bin", &weights);
     for folder in [beside, inside] {
         let mut instance = instance(&folder, "");
-        let input = Tensor::new("X", Int64, [1, 2], support::ints(&[1, 2]));
+        let input = Tensor::new("X", Int64, [1, 2], crate::support::ints(&[1, 2]));
         let answer = infer(&mut *instance, ask(1, vec![input], &[])).expect("answer");
-        assert_eq!(answer.outputs[0].host().expect("host memory"), support::ints(&[11, 22]));
+        assert_eq!(answer.outputs[0].host().expect("host memory"), crate::support::ints(&[11, 22]));
     }
 }
 

@@ -1,23 +1,20 @@
 //! The suite every backend passes.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{graph, model_folder};
 use galatea_backend::{
     Backend,
     testing::{Fixture, Fixtures, Subject, run},
 };
 use galatea_types::DataType;
-use support::{graph, model_folder};
 
 /// With the folders of its models.
 struct TensorFlow(Fixtures);
 
 impl Subject for TensorFlow {
     fn backend(&self) -> Arc<dyn Backend> {
-        support::backend()
+        crate::support::backend()
     }
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {

@@ -1,11 +1,8 @@
 //! What is refused at load, and what parameters do.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Folder, archive::Script, ask, floats, infer, load, load_error, model_folder};
 use galatea_backend::testing::instance_spec;
 use galatea_config::InstanceKind;
-use support::{Folder, archive::Script, ask, floats, infer, load, load_error, model_folder};
 
 fn identity() -> Script {
     Script::new("x: Tensor) -> Tensor:\n    return x")

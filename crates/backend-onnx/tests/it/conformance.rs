@@ -1,23 +1,20 @@
 //! The suite every backend passes.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{model_folder, onnx};
 use galatea_backend::{
     Backend,
     testing::{Fixture, Fixtures, Subject, run},
 };
 use galatea_types::DataType;
-use support::{model_folder, onnx};
 
 /// With the folders of its models.
 struct Onnx(Fixtures);
 
 impl Subject for Onnx {
     fn backend(&self) -> Arc<dyn Backend> {
-        support::backend()
+        crate::support::backend()
     }
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {

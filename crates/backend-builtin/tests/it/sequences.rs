@@ -1,9 +1,6 @@
 //! What the built-in backends about sequences answer, and which configurations they refuse.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
-
-mod registered;
-
+use crate::registered::{instance, load};
 use galatea_backend::{
     Batch, ModelInstance, Outcome, PendingRequest, SequenceState, SequenceStates,
     testing::{Fixture, model_config, pending, request, run_batch, stream},
@@ -11,7 +8,6 @@ use galatea_backend::{
 use galatea_types::{
     DataType, InferResponse, PreparedRequest, RequestContext, Response, Result, Shape, Tensor,
 };
-use registered::{instance, load};
 
 const VECTORS: &str = "input { name: 'INPUT' data_type: TYPE_INT32 dims: [ -1 ] }
                        output { name: 'OUTPUT' data_type: TYPE_INT32 dims: [ -1 ] }";

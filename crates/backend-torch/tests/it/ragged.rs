@@ -1,11 +1,8 @@
 //! Ragged batches of TorchScript models.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{archive::Script, ask, floats, instance};
 use galatea_backend::testing::run_batch;
 use galatea_types::{DataType::Fp32, Tensor};
-use support::{archive::Script, ask, floats, instance};
 
 fn tensor(name: &str, shape: [i64; 2], values: &[f32]) -> Tensor {
     Tensor::new(name, Fp32, shape, floats(values))

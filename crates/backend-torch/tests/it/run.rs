@@ -1,15 +1,12 @@
 //! Requests and answers: names, texts, shapes, sharing of memory, state, errors.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{archive::Script, ask, floats, infer, instance, load, model_folder};
 use galatea_backend::testing::{instance_spec, run_batch};
 use galatea_types::{
     AlignedBlock, Buffer,
     DataType::{Bytes, Fp32, Fp64},
     Shape, Tensor,
 };
-use support::{archive::Script, ask, floats, infer, instance, load, model_folder};
 
 fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {
     let mut block = AlignedBlock::with_capacity(values.len() * 4);

@@ -1,17 +1,14 @@
 //! Requests and answers: shapes, sharing of memory, errors.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{
+    ask, floats, infer, instance, ints, model_folder,
+    onnx::{self, Builder},
+};
 use galatea_backend::testing::run_batch;
 use galatea_types::{
     AlignedBlock, Buffer, Code,
     DataType::{Bytes, Fp32, Int64},
     Shape, Tensor,
-};
-use support::{
-    ask, floats, infer, instance, ints, model_folder,
-    onnx::{self, Builder},
 };
 
 fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {

@@ -1,11 +1,8 @@
 //! Ragged batches: inputs in one dimension, outputs divided by the shapes of an input.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{instance, ir, load_error, model_folder};
 use galatea_backend::testing::{RAGGED, RAGGED_WITH_BATCH_INPUT, check_batch_input, check_ragged};
 use galatea_types::DataType::{Fp32, Int32};
-use support::{instance, ir, load_error, model_folder};
 
 #[test]
 fn requests_of_different_shapes_are_one_run() {

@@ -1,14 +1,11 @@
 //! What the decoupled backends answer, and when they stop.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
-
-mod registered;
-
 use std::sync::{
     Arc, Mutex,
     mpsc::{self, Receiver, Sender},
 };
 
+use crate::registered::{instance, load};
 use galatea_backend::{
     Batch, ModelInstance, PendingRequest, RequestEnd, RequestObserver,
     testing::{Fixture, changed, model_config, prepared, request, run_stream, stream},
@@ -19,7 +16,6 @@ use galatea_types::{
     Cancellation, Code, DataType, InferResponse, PreparedRequest, RequestContext, RequestedOutput,
     Response, Result, Tensor,
 };
-use registered::{instance, load};
 
 fn bytes(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()

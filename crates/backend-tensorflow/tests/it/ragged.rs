@@ -1,11 +1,8 @@
 //! Ragged batches: inputs in one dimension, outputs divided by the shapes of an input.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{graph, instance, load_error, model_folder};
 use galatea_backend::testing::{RAGGED, RAGGED_WITH_BATCH_INPUT, check_batch_input, check_ragged};
 use galatea_types::DataType::{self, Fp32, Int32};
-use support::{graph, instance, load_error, model_folder};
 
 /// `SUM` and `DIFFERENCE` of `A` and `B`, all of one dimension.
 fn add_sub(data_type: DataType) -> Vec<u8> {

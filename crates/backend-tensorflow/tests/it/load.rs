@@ -1,10 +1,12 @@
 //! What loads, what is refused, and with which words.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use crate::support::{
+    Folder, complete, configure,
+    graph::{self, Builder, Dims},
+    load, load_error, model_folder,
+};
 use galatea_backend::{
     CompletionContext, Inspector, InstanceSpec, PathRules, testing::instance_spec,
 };
@@ -12,11 +14,6 @@ use galatea_backend_tensorflow::{TensorFlowBackend, TensorFlowInspector};
 use galatea_config::{Diagnostic, InstanceKind};
 use galatea_types::DataType::{Fp32, Int64};
 use prost::Message;
-use support::{
-    Folder, complete, configure,
-    graph::{self, Builder, Dims},
-    load, load_error, model_folder,
-};
 
 const IDENTITY: &str = r#"max_batch_size: 8
     input { name: "X" data_type: TYPE_FP32 dims: -1 }

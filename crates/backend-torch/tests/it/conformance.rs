@@ -1,16 +1,13 @@
 //! The suite every backend passes.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{Folder, archive::Script, model_folder};
 use galatea_backend::{
     Backend,
     testing::{Fixture, Fixtures, Subject, changed, run},
 };
 use galatea_types::DataType;
-use support::{Folder, archive::Script, model_folder};
 
 /// With the folders of its models.
 struct Torch(Fixtures);
@@ -33,7 +30,7 @@ fn has_tensors_of(data_type: DataType) -> bool {
 
 impl Subject for Torch {
     fn backend(&self) -> Arc<dyn Backend> {
-        support::backend()
+        crate::support::backend()
     }
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {

@@ -1,17 +1,14 @@
 //! AOTInductor packages, on a stand-in for libtorch's stable functions. Real ones: `tests/python/test_pt2.py`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::{fs, sync::Arc};
 
+use crate::support::{Folder, ask, context, floats, infer, package, package::Package};
 use galatea_backend::{
     Backend, Model,
     testing::{self, Fixture, Fixtures, Host, Subject, instance_spec},
 };
 use galatea_config::ModelConfig;
 use galatea_types::{AlignedBlock, DataType, Result, Tensor};
-use support::{Folder, ask, context, floats, infer, package, package::Package};
 
 const LEAF: &str = r#"{"type": null, "context": null, "children_spec": []}"#;
 
@@ -272,7 +269,7 @@ fn code_of_another_version_or_machine_is_reported() {
         ),
         "{newer}"
     );
-    assert!(newer.contains(&support::libtorch().version_text()), "{newer}");
+    assert!(newer.contains(&crate::support::libtorch().version_text()), "{newer}");
     assert!(newer.contains("compile it with PyTorch"), "{newer}");
     let other = load_error(&identity().notes(r#"{"AOTI_MACHINE": "s390x"}"#), &text);
     assert!(other.contains("it was compiled for s390x"), "{other}");
@@ -285,12 +282,12 @@ fn code_of_another_version_or_machine_is_reported() {
 
 #[test]
 fn a_libtorch_without_the_functions_is_reported() {
-    if support::libtorch().version[0] > 1 {
+    if crate::support::libtorch().version[0] > 1 {
         return;
     }
     let folder = identity().folder();
     let config = configure(&ports(&["ARGS[0]"], &["RESULT"]));
-    let error = support::backend().load(context(&folder, config)).err().expect("an error");
+    let error = crate::support::backend().load(context(&folder, config)).err().expect("an error");
     assert!(error.message().contains("cannot run AOTInductor packages"), "{error}");
 }
 

@@ -1,16 +1,13 @@
 //! Runs of the same shapes one after the other, for which tensors are kept: they answer what single runs answer.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{
+    ask, floats, infer, instance, ints, model_folder,
+    onnx::{self, Builder},
+};
 use galatea_backend::{ModelInstance, testing::run_batch};
 use galatea_types::{
     DataType::{Fp32, Int32, Int64},
     InferResponse, Result, Tensor,
-};
-use support::{
-    ask, floats, infer, instance, ints, model_folder,
-    onnx::{self, Builder},
 };
 
 /// Far more than it takes until tensors are kept.

@@ -1,20 +1,17 @@
 //! Requests and answers: shapes, sharing of memory, texts, errors.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::thread;
 
+use crate::support::{
+    ask, floats,
+    graph::{self, Builder},
+    infer, instance, load, model_folder,
+};
 use galatea_backend::testing::{instance_spec, run_batch};
 use galatea_types::{
     AlignedBlock, Buffer, Code,
     DataType::{self, Bytes, Fp32, Int32, Int64},
     Shape, Tensor,
-};
-use support::{
-    ask, floats,
-    graph::{self, Builder},
-    infer, instance, load, model_folder,
 };
 
 fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {

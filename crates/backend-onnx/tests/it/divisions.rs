@@ -1,17 +1,14 @@
 //! Integer divisions without a result: on x86-64 they raise SIGFPE, which ended the process.
 #![cfg(target_arch = "x86_64")]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::thread;
 
+use crate::support::{Folder, ask, infer, instance, load, load_error, model_folder, onnx::Builder};
 use galatea_backend::testing::{instance_spec, run_batch};
 use galatea_types::{
     DataType::{self, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64},
     PreparedRequest, Result, Tensor,
 };
-use support::{Folder, ask, infer, instance, load, load_error, model_folder, onnx::Builder};
 
 const FAULT: &str = "the model divides an integer by zero, or the smallest integer by -1";
 

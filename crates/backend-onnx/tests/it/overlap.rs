@@ -1,16 +1,13 @@
 //! Runs of one session that overlap: on their own thread, on the session's, and both at once.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::thread;
 
+use crate::support::{Folder, ask, floats, infer, ints, load, model_folder, onnx::Builder};
 use galatea_backend::testing::instance_spec;
 use galatea_types::{
     DataType::{Fp32, Int64},
     Tensor,
 };
-use support::{Folder, ask, floats, infer, ints, load, model_folder, onnx::Builder};
 
 const SIZE: i64 = 192;
 

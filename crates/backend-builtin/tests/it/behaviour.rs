@@ -1,7 +1,5 @@
 //! What the built-in backends do beyond the conformance kit.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking, helpers included")]
-
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},

@@ -1,18 +1,15 @@
 //! Integer divisions without a result: on x86-64 they raise SIGFPE, which ended the process.
 #![cfg(target_arch = "x86_64")]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::thread;
 
+use crate::support::{archive::Script, ask, infer, instance, load, model_folder};
 use galatea_backend::testing::{instance_spec, run_batch};
 use galatea_types::{
     AlignedBlock,
     DataType::{self, Int32, Int64},
     InferResponse, PreparedRequest, Result, Tensor,
 };
-use support::{archive::Script, ask, infer, instance, load, model_folder};
 
 const FAULT: &str = "the model divides an integer by zero, or the smallest integer by -1";
 
