@@ -159,6 +159,15 @@ class Stage:
         self._ends += [folder.cleanup, server.stop]
         return server
 
+    def serves(self, path, *flags, env=None):
+        """Our shared server with copies of the models in the folder `path`."""
+
+        def copy(folder, _):
+            for model in Path(path).iterdir():
+                shutil.copytree(model, folder / model.name)
+
+        return self.get("galatea", copy, *flags, env=env)
+
     def end(self):
         while self._ends:
             self._ends.pop()()
