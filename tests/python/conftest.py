@@ -143,6 +143,22 @@ def shared(pool, request):
 
 
 @pytest.fixture
+def stage(pool):
+    """`stage.get(target, write, *flags)` is a running server of that kind with the models that `write(folder, target)` writes."""
+    stage = server_pool.Stage(pool)
+    yield stage
+    stage.end()
+
+
+@pytest.fixture(scope="module")
+def module_stage(pool):
+    """The same for servers that all tests of a file use."""
+    stage = server_pool.Stage(pool)
+    yield stage
+    stage.end()
+
+
+@pytest.fixture
 def recorded(request):
     """`recorded.holds(target, answer)` compares an answer with what the real server answered (recorded.py)."""
     # The name of the test without the server that it runs on.

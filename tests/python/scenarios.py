@@ -14,33 +14,27 @@ Usage: scenarios.py [--target galatea|triton|both] [--record] [--count] [names..
 
 import argparse
 import base64
-import http.client
+import functools
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-import grpc
-import numpy as np
 import yaml
-from google.protobuf import json_format
-from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+import clients
 import repositories
+import server_pool
 import servers
+import waiting
+from scenario_requests import ask_grpc, ask_http, body_fields
 
 TESTS = Path(__file__).resolve().parents[1]
+ANEW = servers.ROOT / "target/golden"
 SCENARIOS = sorted((TESTS / "scenarios").glob("*.yaml"))
-HEADERS = ("content-type", "inference-header-content-length", "transfer-encoding")
-UNTIL_LIMIT = 30
-NUMPY = {
-    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
-    "uint32": np.uint32, "uint64": np.uint64, "fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "bool": np.bool_,
-}
 
 
 def golden_path(scenario):
@@ -50,110 +44,6 @@ def golden_path(scenario):
 def load(path):
     with open(path, encoding="utf-8") as file:
         return yaml.safe_load(file)
-
-
-# ---- building requests
-
-
-def packed(part):
-    """Bytes of one part of a binary body: {json: ..}, {hex: ..}, {text: ..}, {bytes: [..]} or {int32: [..]} ..."""
-    ((kind, value),) = part.items()
-    if kind == "json":
-        return json.dumps(value).encode()
-    if kind == "hex":
-        return bytes.fromhex(value)
-    if kind == "text":
-        return value.encode()
-    if kind == "bytes":
-        return b"".join(len(v.encode()).to_bytes(4, "little") + v.encode() for v in value)
-    return np.array(value, dtype=NUMPY[kind]).tobytes()
-
-
-def http_request(step):
-    """Method, path, headers and body of a step."""
-    method, path = step["http"].split(" ", 1)
-    headers = {k: str(v) for k, v in step.get("headers", {}).items()}
-    body = None
-    if "json" in step:
-        body = json.dumps(step["json"]).encode()
-    elif "body" in step:
-        body = step["body"].encode()
-    elif "binary" in step:
-        parts = [packed(part) for part in step["binary"]]
-        body = b"".join(parts)
-        headers.setdefault("Inference-Header-Content-Length", str(len(parts[0])))
-    headers = {k: v for k, v in headers.items() if v != "None"}
-    return method, path, headers, body
-
-
-def ask_http(server, step):
-    method, path, headers, body = http_request(step)
-    address = server.metrics if step.get("port") == "metrics" else server.http
-    connection = http.client.HTTPConnection(address, timeout=60)
-    try:
-        connection.putrequest(method, path, skip_accept_encoding=True)
-        if body is not None and "Content-Length" not in headers:
-            headers["Content-Length"] = str(len(body))
-        for name, value in headers.items():
-            connection.putheader(name, value)
-        connection.endheaders(body)
-        reply = connection.getresponse()
-        content = reply.read()
-    except (ConnectionError, http.client.HTTPException) as error:
-        return {"closed": type(error).__name__}
-    finally:
-        connection.close()
-    answer = {"status": reply.status}
-    found = {name: reply.headers[name] for name in HEADERS if reply.headers[name] is not None}
-    if found:
-        answer["headers"] = found
-    answer.update(body_fields(content))
-    return answer
-
-
-def body_fields(content):
-    try:
-        return {"text": content.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(content).decode()}
-
-
-def ask_grpc(server, step):
-    with grpc.insecure_channel(server.grpc) as channel:
-        call, request = grpc_call(channel, step)
-        metadata = [(name, str(value)) for name, value in step.get("metadata", {}).items()]
-        try:
-            reply = call(request, timeout=60, metadata=metadata)
-            if step["grpc"] == "ModelStreamInfer":
-                return {"code": "OK", "messages": [readable(one) for one in reply]}
-        except grpc.RpcError as error:
-            return {"code": error.code().name, "details": error.details()}
-    return {"code": "OK", "message": readable(reply)}
-
-
-def readable(reply):
-    if isinstance(reply, bytes):
-        return {"hex": reply.hex()}
-    return json_format.MessageToDict(reply, preserving_proto_field_name=True)
-
-
-def grpc_call(channel, step):
-    """A bound method and its request; a method written as a path is called with the bytes in `hex`."""
-    method = step["grpc"]
-    if method.startswith("/"):
-        return channel.unary_unary(method), bytes.fromhex(step.get("hex", ""))
-    stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-    if method == "ModelStreamInfer":
-        return stub.ModelStreamInfer, iter(infer_request(message) for message in step["messages"])
-    request = json_format.ParseDict(step.get("message") or {}, getattr(service_pb2, f"{method}Request")())
-    raw = [packed(part) for part in step.get("raw", [])]
-    if raw:
-        request.raw_input_contents.extend(raw)
-    return getattr(stub, method), request
-
-
-def infer_request(message):
-    return json_format.ParseDict(message, service_pb2.ModelInferRequest())
 
 
 # ---- comparing answers
@@ -285,11 +175,11 @@ def overridden(wanted, got, answer, override):
 
 
 class Folders:
-    """The repositories of a scenario: `main`, and those its models name."""
+    """The repositories of a scenario: `main`, and those its models name, in the folder `parent`."""
 
     def __init__(self, scenario, target, parent):
         self.models, self.target, self.parent = scenario.get("models", {}), target, Path(parent)
-        (self.parent / "main").mkdir()
+        (self.parent / "main").mkdir(exist_ok=True)
         for name, model in self.models.items():
             if model.get("at_start", True):
                 self.write(name, model.get("config"), model.get("files"), model.get("versions", [1]))
@@ -334,23 +224,21 @@ def ask(server, step):
     """The answer to a step; one with `until` (a text or a list of them) is asked again until its answer holds all."""
     texts = step.get("until", [])
     texts = [texts] if isinstance(texts, str) else texts
-    deadline = time.monotonic() + UNTIL_LIMIT
-    while True:
-        answer = ask_grpc(server, step) if "grpc" in step else ask_http(server, step)
-        told = json.dumps(answer)
-        if all(text in told for text in texts) or time.monotonic() > deadline:
-            return answer
 
+    def answer():
+        found = ask_grpc(server, step) if "grpc" in step else ask_http(server, step)
+        told = json.dumps(found)
+        assert all(text in told for text in texts), told[:2000]
+        return found
 
-# In the environment of every server of a scenario.
-SECRET = ("GALATEA_TEST_TOKEN", "hunter2-of-the-environment")
+    return waiting.eventually(f"the answer to the step {step['id']} holds {texts}", answer)
 
 
 def keeps_to_itself(answer, step, folder, scenario):
     """What the machine is like is nothing to clients: where things are, and what is in the environment. What a request says
     may be in its answer."""
     told, asked = json.dumps(answer), json.dumps(step)
-    secrets = [folder, str(Path.home()), "/site-packages", "/dist-packages", sys.prefix, SECRET[1]]
+    secrets = [folder, str(Path.home()), "/site-packages", "/dist-packages", sys.prefix, server_pool.SECRET[1]]
     if any("--model-namespacing" in flag for flag in scenario.get("flags", [])):
         # The name of a namespace, by which clients ask for models, is the folder as the operator wrote it.
         secrets.remove(folder)
@@ -365,31 +253,106 @@ def play(scenario, target):
     with tempfile.TemporaryDirectory() as folder:
         folders = Folders(scenario, target, folder)
         while steps:
-            environment = {"env": dict([SECRET])} if target == "galatea" else {}
+            environment = {"env": dict([server_pool.SECRET])} if target == "galatea" else {}
             with servers.TARGETS[target](folders.path(""), *folders.flags(scenario), **environment) as server:
-                while steps and server.process.poll() is None:
-                    step = steps.pop(0)
-                    assert step["id"] not in answers, f"two steps with id {step['id']}"
-                    folders.change(step.get("changes", {}))
-                    answer = ask(server, step)
-                    if target == "galatea":
-                        keeps_to_itself(answer, step, folder, scenario)
-                    answers[step["id"]] = folders.hidden(answer)
-                    if target == "galatea":
-                        answers[step["id"]] = without_places(without_examples(answers[step["id"]]))
-                    if "closed" in answers[step["id"]] and has_ended(server):
-                        answers[step["id"]] = {"closed": "the server ended"}
+                play_steps(scenario, server, folders, steps, answers)
     return answers
 
 
-def play_again_if_hung(scenario, target):
-    """The real Triton hangs now and then, without an answer to anything: it is started once more. Ours may not."""
-    try:
-        return play(scenario, target)
-    except TimeoutError:
-        if target != "triton":
-            raise
-        return play(scenario, target)
+def play_steps(scenario, server, folders, steps, answers):
+    """Takes steps from the list, and puts their answers into the dictionary, until there are none or the server has ended."""
+    while steps and server.process.poll() is None:
+        step = steps.pop(0)
+        assert step["id"] not in answers, f"two steps with id {step['id']}"
+        folders.change(step.get("changes", {}))
+        answer = ask(server, step)
+        if folders.target == "galatea":
+            keeps_to_itself(answer, step, str(folders.parent), scenario)
+        answer = folders.hidden(answer)
+        if folders.target == "galatea":
+            answer = without_places(without_examples(answer))
+        if "closed" in answer and has_ended(server):
+            answer = {"closed": "the server ended"}
+        answers[step["id"]] = answer
+
+
+# Scenarios whose answers do not depend on each other's flags: ours plays them one after another on one server. Those whose only
+# flag is the explicit mode, or that have none, are played on one as well. All others have a server of their own, because the
+# mode, a failure at the start, or what a page shows depends on it.
+TOGETHER = [
+    ["http_headers", "grpc_headers", "strict"],
+    ["metrics_quantiles", "response_cache", "repository_instances"],
+    ["metrics", "response_cache_small"],
+    ["metrics_less", "repository_two"],
+]
+# These have the same models, which are loaded at the start, and each asks over another protocol.
+SAME_MODELS = ["http_access", "grpc_access"]
+# These look at the readiness of the whole server.
+STRICT = ["config_refusals", "http_repository", "python_load_failures"]
+ALONE = ["repository_none"]
+EXPLICIT = "--model-control-mode=explicit"
+LOADS = "--load-model="
+
+
+@functools.cache
+def play_same_models():
+    """The answers of one server of ours to scenarios with the same models, by their names."""
+    parts = {name: load(TESTS / "scenarios" / f"{name}.yaml") for name in SAME_MODELS}
+    first, second = parts.values()
+    assert first["models"] == second["models"]
+    steps = [{**step, "id": (name, step["id"])} for name, part in parts.items() for step in part["steps"]]
+    answers = play({**first, "flags": list(dict.fromkeys(first["flags"] + second["flags"])), "steps": steps}, "galatea")
+    return {name: {step: answer for (of, step), answer in answers.items() if of == name} for name in parts}
+
+
+def shared_flags(name):
+    """The flags of the server that a scenario shares, None if it shares none."""
+    if name in ALONE:
+        return None
+    names = next((names for names in TOGETHER if name in names), [name])
+    flags = [flag for one in names for flag in load(TESTS / "scenarios" / f"{one}.yaml").get("flags", [])]
+    flags = [flag for flag in flags if flag != EXPLICIT and not flag.startswith(LOADS)]
+    flags += ["--strict-readiness=true"] if name in STRICT else []
+    return None if flags and names == [name] and name not in STRICT else tuple(flags)
+
+
+def play_shared(scenario, server):
+    """Answers of a server of ours that plays other scenarios as well: its models are loaded, and at the end they go."""
+    answers, steps = {}, list(scenario["steps"])
+    flags, models = scenario.get("flags", []), scenario.get("models", {})
+    wanted = [flag.removeprefix(LOADS) for flag in flags if flag.startswith(LOADS)]
+    if EXPLICIT not in flags:
+        wanted = [name for name, model in models.items() if model.get("at_start", True)]
+    others = {row["name"] for row in json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])} - set(models)
+    log_settings = json.loads(clients.ask(server.http, "GET", "/v2/logging")[2])
+    # It cannot be set.
+    del log_settings["log_file"]
+    folders = Folders(scenario, "galatea", server.folder.name)
+    for name in models:
+        server.owns(name.rpartition("/")[2], folders.path(name))
+    for name in wanted:
+        server.load(name)
+    play_steps(scenario, server, folders, steps, answers)
+    assert not steps, f"the server ended before the step {steps[0]['id']}"
+    for step in scenario["steps"]:
+        if re.search("repository/index|RepositoryIndex", step.get("grpc") or step["http"]):
+            answers[step["id"]] = without_models(answers[step["id"]], others)
+    assert clients.ask(server.http, "POST", "/v2/logging", log_settings)[0] == 200
+    return answers
+
+
+def without_models(answer, names):
+    """The answer of the index without models that other scenarios had on the same server: they are unloaded."""
+    if "text" in answer:
+        try:
+            rows = json.loads(answer["text"])
+        except ValueError:
+            return answer
+        kept = [row for row in rows if row["name"] not in names] if isinstance(rows, list) else rows
+        return {**answer, "text": json.dumps(kept, separators=(",", ":"), ensure_ascii=False)}
+    found = answer.get("message", {})
+    kept = [row for row in found.get("models", []) if row["name"] not in names]
+    return {**answer, "message": {**found, "models": kept} if kept else {}} if "models" in found else answer
 
 
 def has_ended(server):
@@ -401,17 +364,28 @@ def has_ended(server):
 
 
 def record(path):
-    answers = play(load(path), "triton")
-    with open(golden_path(path), "w", encoding="utf-8") as file:
+    write_answers(golden_path(path), play(load(path), "triton"))
+
+
+def write_answers(path, answers):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
         json.dump(answers, file, indent=1, ensure_ascii=False)
         file.write("\n")
 
 
-def check(path, target):
-    """Lines that say what is wrong; none if the server answers as recorded."""
+def check(path, target, shared=None):
+    """Lines that say what is wrong; none if the server answers as recorded. `shared` gives a server of ours by its flags. What
+    the real server answers is written to target/golden where it is not as recorded."""
     scenario = load(path)
     recorded = json.loads(golden_path(path).read_text(encoding="utf-8"))
-    answers = play_again_if_hung(scenario, target)
+    flags = shared_flags(path.stem) if shared and target == "galatea" else None
+    if flags is not None:
+        answers = play_shared(scenario, shared(*flags))
+    elif target == "galatea" and path.stem in SAME_MODELS:
+        answers = play_same_models()[path.stem]
+    else:
+        answers = play(scenario, target)
     found = []
     for step in scenario["steps"]:
         if step["id"] not in recorded:
@@ -419,6 +393,9 @@ def check(path, target):
             continue
         lines = faults(step, target, answers[step["id"]], recorded[step["id"]])
         found += [f"{step['id']}: {line}" for line in lines]
+    if found and target == "triton":
+        write_answers(ANEW / golden_path(path).name, answers)
+        found.append(f"what it answered is in {ANEW / golden_path(path).name}")
     return found
 
 

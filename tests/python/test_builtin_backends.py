@@ -7,7 +7,7 @@ import pytest
 
 import clients
 import servers
-from repositories import identity_config, tensor
+from repositories import identity_config, tensor, write_model
 
 EXAMPLES = {"param0": "an example string parameter", "param1": 42, "param2": False, "param3": 123.123}
 
@@ -31,9 +31,9 @@ def infer(server, model, body):
     return status, clients.json.loads(text)
 
 
-def test_identity_adds_triton_s_response_parameters(repository, serve):
+def test_identity_adds_triton_s_response_parameters(repository, stage):
     repository.add("same", "identity", identity_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     assert infer(server, "same", ONE)[1]["parameters"] == EXAMPLES
     with clients.client(server, "grpc") as stock:
         inputs = clients.inputs(clients.MODULES["grpc"], {"INPUT0": np.ones(1, np.float32)})
@@ -42,14 +42,14 @@ def test_identity_adds_triton_s_response_parameters(repository, serve):
     assert not found["param2"].bool_param and found["param3"].double_param == 123.123
 
 
-def test_repeat_that_is_not_decoupled_answers_one_element(repository, serve):
+def test_repeat_that_is_not_decoupled_answers_one_element(repository, stage):
     config = "".join([
         tensor("input", "IN", "TYPE_INT32", "-1"), tensor("input", "DELAY", "TYPE_UINT32", "-1"),
         tensor("input", "WAIT", "TYPE_UINT32", "1"), tensor("output", "OUT", "TYPE_INT32", "1"),
         tensor("output", "IDX", "TYPE_UINT32", "1"),
     ])
     repository.add("repeat", "repeat", config)
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
 
     def answer(values):
         def of(name, kind, data):
@@ -63,33 +63,42 @@ def test_repeat_that_is_not_decoupled_answers_one_element(repository, serve):
     assert answer([7, 8]) == (500, {"error": "expected a single response, got 3"})
 
 
+@pytest.fixture(scope="module")
+def with_backends(tmp_path_factory):
+    """A server with backends of a user that have the names of built-in ones, and a model of a backend that nobody has."""
+    models, backends = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("backends")
+    for name in ("identity", "failing", "square"):
+        (backends / name).mkdir()
+        write_model(models, f"mine_{name}", "galatea", name, identity_config())
+    for name in ("identity", "failing"):
+        (backends / name / "model.py").write_text(MINE)
+    (backends / "square/libtriton_square.so").write_bytes(b"\x7fELF")
+    write_model(models, "lacks", "galatea", "nowhere", identity_config())
+    with servers.galatea(models, f"--backend-directory={backends}", "--exit-on-error=false") as server:
+        yield server
+
+
 @pytest.mark.parametrize("name", ["identity", "failing"])
-def test_a_user_s_backend_of_the_same_name_is_used(repository, serve, tmp_path_factory, name):
-    folder = tmp_path_factory.mktemp("backends") / name
-    folder.mkdir()
-    (folder / "model.py").write_text(MINE)
-    repository.add("mine", name, identity_config())
-    server = serve(repository.path, f"--backend-directory={folder.parent}")
-    assert infer(server, "mine", ONE)[1]["outputs"][0]["data"] == [42.0]
+def test_a_user_s_backend_of_the_same_name_is_used(with_backends, name):
+    assert infer(with_backends, f"mine_{name}", ONE)[1]["outputs"][0]["data"] == [42.0]
 
 
-def test_a_user_s_library_of_the_same_name_is_not_replaced(repository, serve, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("backends") / "identity"
-    folder.mkdir()
-    (folder / "libtriton_identity.so").write_bytes(b"\x7fELF")
-    repository.add("mine", "identity", identity_config())
-    server = serve(repository.path, f"--backend-directory={folder.parent}", "--exit-on-error=false")
-    index = clients.json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])
-    assert "libtriton_identity.so, which this server cannot open" in index[0]["reason"], index
+def reasons(server):
+    rows = clients.json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])
+    return {row["name"]: row.get("reason", "") for row in rows}
 
 
-def test_they_are_named_to_nobody(repository, serve):
-    repository.add("lacks", "nowhere", identity_config())
-    server = serve(repository.path, "--exit-on-error=false")
-    index = clients.ask(server.http, "POST", "/v2/repository/index", {})[2].decode()
-    assert "unable to find backend library for backend 'nowhere'" in index and "onnxruntime" in index
+def test_a_user_s_library_of_the_same_name_is_not_replaced(with_backends):
+    assert "libtriton_square.so, which this server cannot open" in reasons(with_backends)["mine_square"]
+
+
+def test_they_are_named_to_nobody(with_backends):
+    reason = reasons(with_backends)["lacks"]
+    assert "unable to find backend library for backend 'nowhere'" in reason and "onnxruntime" in reason
     help_text = subprocess.run(
         [servers.galatea_binary(), "serve", "--help"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
-    for text in (index, help_text, *(line for line in server.log if "nowhere" in line)):
-        assert not any(word in text for word in HIDDEN), text
+    for text in (reason, help_text, *(line for line in with_backends.log if "nowhere" in line)):
+        # Those that the user has are named to him.
+        told = text.replace("failing", "").replace("square", "")
+        assert not any(word in told for word in HIDDEN), text

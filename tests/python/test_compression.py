@@ -10,7 +10,7 @@ import pytest
 import tritonclient.http as httpclient
 
 import repositories
-import servers
+import tiers
 
 PLAIN = b'{"inputs":[{"name":"INPUT0","shape":[2],"datatype":"FP32","data":[1,2]}]}'
 ANSWER = (
@@ -19,15 +19,13 @@ ANSWER = (
 )
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
-def server(request, tmp_path_factory):
-    target = request.param
-    if target == "triton" and not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    path = tmp_path_factory.mktemp(target)
+def write(path, target):
     repositories.write_model(path, "vector", target, repositories.PASSES_ON[target], repositories.identity_config())
-    with servers.TARGETS[target](path) as running:
-        yield running
+
+
+@pytest.fixture(scope="module", params=tiers.BOTH)
+def server(request, module_stage):
+    return module_stage.get(request.param, write)
 
 
 def ask(server, body, headers):

@@ -8,6 +8,7 @@ import yaml
 import repositories
 import scenarios
 import servers
+import tiers
 from test_streams import message, play, repeat_arrays
 
 ENSEMBLE_OUTPUT = 'output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]\n'
@@ -28,12 +29,7 @@ def ensemble(*steps):
     return "".join(inputs) + ENSEMBLE_OUTPUT + "ensemble_scheduling {\n" + "".join(steps) + "}\n"
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
-def server(request, tmp_path_factory):
-    target = request.param
-    if target == "triton" and not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    path = tmp_path_factory.mktemp(target)
+def write(path, target):
     repositories.write_model(path, "repeat", target, "repeat", repositories.REPEAT_CONFIG)
     repositories.write_model(path, "copy", target, "identity", repositories.identity_config("TYPE_INT32"))
     told = 'parameters { key: "fail" value { string_value: "execute" } }\n'
@@ -49,8 +45,11 @@ def server(request, tmp_path_factory):
     for name in ["one", "two", "chain", "nested_chain"]:
         model = chain["nested" if name == "nested_chain" else name]
         repositories.write_model(path, name, target, model["backend"], model["config"])
-    with servers.TARGETS[target](path) as running:
-        yield running
+
+
+@pytest.fixture(scope="module", params=tiers.BOTH)
+def server(request, module_stage):
+    return module_stage.get(request.param, write)
 
 
 def ask(model, values):

@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 import servers
-
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+import tiers
 
 STARTS = None
 # Words of the command line, and what the real server says to them: nothing where it goes on to open the repository.
@@ -306,7 +305,7 @@ def warnings(target, words):
     return [line for line in said if "deprecated" in line]
 
 
-@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+@tiers.both
 def test_what_starts_and_what_is_refused(target):
     expected = BOTH + [(words, ours if target == "galatea" else theirs) for _, words, theirs, ours in DIFFERENT]
     wrong = []
@@ -323,7 +322,7 @@ def test_flags_of_later_releases_start_the_server():
     assert [refusal("galatea", words) for words in NEW] == [STARTS] * len(NEW)
 
 
-@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+@tiers.both
 def test_deprecated_flags_are_warned_about(target):
     old = "'--trace-{}' has been deprecated and will be removed in future releases. Please use '--trace-config {} instead."
     strict = "'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead."

@@ -1,7 +1,7 @@
 """How gRPC connections live and end: by hand and with the stock client, ours beside the real Triton."""
 
-import contextlib
-import time
+import os
+import queue
 
 import numpy as np
 import pytest
@@ -9,15 +9,16 @@ import tritonclient.grpc as grpcclient
 
 import raw_http2
 import repositories
-import servers
+import tiers
 
-REPEAT = """
+LIMIT = 60
+
+TENSORS = """
 input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
 """
-SLOW = """
-import time
-
+# Answers a request when the test has opened the file beside its repository for writing, where its value is not 0.
+WAITS = """
 import triton_python_backend_utils as pb
 
 class TritonPythonModel:
@@ -25,23 +26,32 @@ class TritonPythonModel:
         answers = []
         for request in requests:
             value = pb.get_input_tensor_by_name(request, "INPUT0").as_numpy()
-            time.sleep(float(value[0]))
+            if value[0]:
+                open({gate!r}).close()
             answers.append(pb.InferenceResponse([pb.Tensor("OUTPUT0", value)]))
         return answers
 """
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-both = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
 
 
-@contextlib.contextmanager
-def server(target, folder, *flags):
-    repositories.write_model(folder, "slow", target, "python", REPEAT, {"1/model.py": SLOW})
-    with servers.TARGETS[target](folder, *flags) as running:
-        yield running
+@pytest.fixture
+def gate(tmp_path):
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
 
 
-def wait_of(seconds):
-    data = np.array([seconds], dtype=np.float32)
+@pytest.fixture
+def server(stage, gate):
+    """A server of that kind with the model `waits`."""
+
+    def write(folder, target):
+        repositories.write_model(folder, "waits", target, "python", TENSORS, {"1/model.py": WAITS.format(gate=str(gate))})
+
+    return lambda target, *flags: stage.get(target, write, *flags)
+
+
+def value_of(value):
+    data = np.array([value], dtype=np.float32)
     tensor = grpcclient.InferInput("INPUT0", data.shape, "FP32")
     tensor.set_data_from_numpy(data)
     return [tensor]
@@ -52,39 +62,40 @@ def open_by_hand(running):
     return raw_http2.Connection((host, int(port)))
 
 
-@both
-def test_an_old_connection_is_asked_to_go_and_its_client_goes_on(target, tmp_path):
-    with server(target, tmp_path, "--grpc-max-connection-age=400") as running:
+@tiers.both
+def test_an_old_connection_is_asked_to_go_and_its_client_goes_on(target, server, gate):
+    running = server(target, "--grpc-max-connection-age=400")
+    with grpcclient.InferenceServerClient(running.grpc) as client:
+        answers = queue.Queue()
+        client.async_infer("waits", value_of(1), lambda result, error: answers.put(result or error))
         connection = open_by_hand(running)
-        began = time.monotonic()
-        assert connection.wait(lambda: connection.went_away is not None)
-        assert (connection.went_away[0], 0.3 < time.monotonic() - began < 3) == (0, True)
-        with grpcclient.InferenceServerClient(running.grpc) as client:
-            # Longer than the age: without a grace calls go on as long as they take.
-            assert client.infer("slow", wait_of(1.5)).as_numpy("OUTPUT0")[0] == 1.5
-            deadline = time.monotonic() + 2
-            while time.monotonic() < deadline:
-                client.infer("slow", wait_of(0))
+        assert connection.wait(lambda: connection.went_away is not None, LIMIT)
+        assert connection.went_away[0] == 0
+        # Its connection is older than the other: without a grace calls go on as long as they take.
+        gate.write_text("")
+        assert answers.get(timeout=LIMIT).as_numpy("OUTPUT0")[0] == 1
+        for _ in range(3):
+            connection = open_by_hand(running)
+            client.infer("waits", value_of(0))
+            assert connection.wait(lambda: connection.went_away is not None, LIMIT)
 
 
-@both
-def test_calls_on_an_old_connection_end_with_the_grace(target, tmp_path):
-    flags = "--grpc-max-connection-age=400", "--grpc-max-connection-age-grace=300"
-    with server(target, tmp_path, *flags) as running:
-        with grpcclient.InferenceServerClient(running.grpc) as client:
-            began = time.monotonic()
-            with pytest.raises(grpcclient.InferenceServerException) as error:
-                client.infer("slow", wait_of(4))
-            assert error.value.status() == "StatusCode.UNAVAILABLE"
-            assert 0.5 < time.monotonic() - began < 3.5
+@tiers.both
+def test_calls_on_an_old_connection_end_with_the_grace(target, server, gate):
+    running = server(target, "--grpc-max-connection-age=400", "--grpc-max-connection-age-grace=300")
+    with grpcclient.InferenceServerClient(running.grpc) as client:
+        with pytest.raises(grpcclient.InferenceServerException) as error:
+            client.infer("waits", value_of(1))
+        assert error.value.status() == "StatusCode.UNAVAILABLE"
+    gate.write_text("")
 
 
-@both
-def test_connections_live_on_by_default(target, tmp_path):
-    with server(target, tmp_path, "--grpc-max-connection-age-grace=1") as running:
-        connection = open_by_hand(running)
-        assert not connection.wait(lambda: connection.went_away is not None, 1.0)
-        assert not connection.closed
+@tiers.measure
+@pytest.mark.parametrize("target", ["galatea", "triton"])
+def test_connections_live_on_by_default(target, server):
+    connection = open_by_hand(server(target, "--grpc-max-connection-age-grace=1"))
+    assert not connection.wait(lambda: connection.went_away is not None, 1.0)
+    assert not connection.closed
 
 
 class Pings:
@@ -112,51 +123,59 @@ class Pings:
 
     def call(self, stream):
         """A call that is answered."""
-        before = self.connection.seen.get(raw_http2.DATA, 0)
+        before = self.connection.seen.get(raw_http2.HEADERS, 0)
         self.connection.open(stream, "ServerLive")
         self.connection.send(raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, stream, raw_http2.message(b"")))
-        assert self.connection.wait(lambda: self.connection.seen.get(raw_http2.DATA, 0) > before)
-        time.sleep(0.05)  # the end of the call, behind its data
+        # The end of the call comes behind its data.
+        assert self.connection.wait(lambda: self.connection.seen.get(raw_http2.HEADERS, 0) >= before + 2, LIMIT)
 
 
-@both
-def test_too_many_pings_end_the_connection(target, tmp_path):
-    with server(target, tmp_path) as running:
-        pings = Pings(running)
-        assert pings.borne() == 4
-        assert pings.connection.went_away == (11, "too_many_pings")
-        assert pings.connection.wait(lambda: pings.connection.closed)
-        # What is sent to the client clears it.
-        pings = Pings(running)
-        for stream in (1, 3, 5, 7):
-            assert pings.borne(most=2) == 2 and pings.connection.went_away is None
-            pings.call(stream)
-        assert pings.borne() == 4
+@tiers.both
+def test_too_many_pings_end_the_connection(target, server):
+    running = server(target)
+    pings = Pings(running)
+    assert pings.borne() == 4
+    assert pings.connection.went_away == (11, "too_many_pings")
+    assert pings.connection.wait(lambda: pings.connection.closed)
+    # What is sent to the client clears it.
+    pings = Pings(running)
+    for stream in (1, 3, 5, 7):
+        assert pings.borne(most=2) == 2 and pings.connection.went_away is None
+        pings.call(stream)
+    assert pings.borne() == 4
 
 
-@both
+FEW, SHORT = "--grpc-http2-max-ping-strikes=1", "--grpc-http2-min-recv-ping-interval-without-data=20"
+ALWAYS = "--grpc-keepalive-permit-without-calls=true"
+
+
 @pytest.mark.parametrize(("flags", "has_call", "borne"), [
-    (["--grpc-http2-max-ping-strikes=0"], False, 8),
-    (["--grpc-http2-max-ping-strikes=1"], False, 3),
-    (["--grpc-http2-min-recv-ping-interval-without-data=20"], False, 4),
-    (["--grpc-http2-min-recv-ping-interval-without-data=20"], True, 8),
-    (["--grpc-http2-min-recv-ping-interval-without-data=20", "--grpc-keepalive-permit-without-calls=true"], False, 8),
-    (["--grpc-keepalive-permit-without-calls=true"], False, 4),
+    ([FEW, SHORT], False, 3),
+    ([FEW, SHORT], True, 8),
+    *[pytest.param(*case, marks=tiers.peers) for case in (
+        (["--grpc-http2-max-ping-strikes=0"], False, 8),
+        ([FEW], False, 3),
+        ([SHORT], False, 4),
+        ([SHORT], True, 8),
+        ([SHORT, ALWAYS], False, 8),
+        ([ALWAYS], False, 4),
+    )],
 ])
-def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, tmp_path):
-    with server(target, tmp_path, *flags) as running:
-        pings = Pings(running)
-        if has_call:
-            pings.connection.open(1, "ModelInfer")
-        assert pings.borne() == borne
+@tiers.both
+def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, server):
+    pings = Pings(server(target, *flags))
+    if has_call:
+        pings.connection.open(1, "ModelInfer")
+    assert pings.borne() == borne
 
 
-@both
-def test_a_long_message_is_taken_both_ways(target, tmp_path):
-    repositories.write_model(tmp_path, "identity", target, "identity", REPEAT)
+@tiers.both
+def test_a_long_message_is_taken_both_ways(target, stage):
+    """Longer than the largest one by default, which our server has a flag for."""
+    flags = ["--grpc-max-message-size=2147483647"] if target == "galatea" else []
+    running = stage.get(target, lambda folder, target: repositories.write_model(folder, "identity", target, "identity", TENSORS), *flags)
     data = np.arange(20_000_000, dtype=np.float32)
     tensor = grpcclient.InferInput("INPUT0", data.shape, "FP32")
     tensor.set_data_from_numpy(data)
-    flags = ["--grpc-max-message-size=2147483647"] if target == "galatea" else []
-    with servers.TARGETS[target](tmp_path, *flags) as running, grpcclient.InferenceServerClient(running.grpc) as client:
+    with grpcclient.InferenceServerClient(running.grpc) as client:
         assert np.array_equal(client.infer("identity", [tensor]).as_numpy("OUTPUT0"), data)

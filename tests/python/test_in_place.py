@@ -4,7 +4,6 @@ difference, and the metric tells."""
 import concurrent.futures
 import json
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -12,9 +11,9 @@ import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
 
 import clients
+import waiting
 from repositories import add_sub_config, identity_config
 
-LIMIT = 60
 CALLERS = 16
 EACH = 40
 
@@ -43,11 +42,14 @@ def ask(server, protocol, numbers, model="simple"):
 
 
 def until_in_place(server, protocol, model="simple"):
-    deadline = time.monotonic() + LIMIT
+    """The counter only grows. How long an execution takes the server measures, so that it may need some of them."""
     before = executions(server, model)[1]
-    while executions(server, model)[1] == before:
-        assert time.monotonic() < deadline, "short executions are done by the connection's thread"
+
+    def asked():
         ask(server, protocol, range(50), model)
+        return executions(server, model)[1] > before
+
+    waiting.eventually("short executions are done by the connection's thread", asked)
 
 
 def write_twice(folder):
@@ -70,10 +72,10 @@ def write_twice(folder):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("instances", [1, 2])
-def test_many_callers_each_have_their_own_answer(repository, serve, protocol, instances):
+def test_many_callers_each_have_their_own_answer(repository, stage, protocol, instances):
     more = f"instance_group {{ count: {instances} kind: KIND_CPU }} dynamic_batching {{ }}"
     repository.add("simple", "add_sub", add_sub_config(more=more))
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     until_in_place(server, protocol)
     _, client = client_of(server, "http")
     before = client.get_inference_statistics("simple")["model_stats"][0]["inference_stats"]["success"]["count"]
@@ -86,26 +88,27 @@ def test_many_callers_each_have_their_own_answer(repository, serve, protocol, in
     assert 0 < in_place <= executed
 
 
-def test_an_ensemble_of_short_steps_is_executed_where_it_arrives(repository, serve):
+def test_an_ensemble_of_short_steps_is_executed_where_it_arrives(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
     write_twice(repository.path)
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     until_in_place(server, "http")
-    before, sent, in_place = executions(server, "simple"), 0, 0
-    deadline = time.monotonic() + LIMIT
-    while not in_place:
-        assert time.monotonic() < deadline, "short steps are done by the connection's thread"
-        for number in range(20):
+    before, sent = executions(server, "simple"), 0
+
+    def asked():
+        nonlocal sent
+        for _ in range(20):
             status, _, body = clients.ask(server.http, "POST", "/v2/models/twice/infer", clients.pair_json(rows=1))
-            assert status == 200, (number, body)
-        sent += 20
+            sent += status == 200
         executed, in_place = (now - then for now, then in zip(executions(server, "simple"), before))
-        assert executed == 2 * sent
+        return in_place and executed == 2 * sent and sent % 20 == 0
+
+    waiting.eventually("short steps are done by the connection's thread", asked)
 
 
-def test_clients_that_leave_at_once_leave_nothing_behind(repository, serve):
+def test_clients_that_leave_at_once_leave_nothing_behind(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     until_in_place(server, "http")
     body = json.dumps(clients.pair_json(rows=1)).encode()
     host, port = server.http.split(":")
@@ -113,20 +116,22 @@ def test_clients_that_leave_at_once_leave_nothing_behind(repository, serve):
     for _ in range(100):
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(head + body)
-    deadline = time.monotonic() + LIMIT
     series = 'model="simple",version="1"'
     names = ("galatea_inference_requests_in_flight", "nv_inference_pending_request_count")
-    while [clients.metrics(server)[name, series] for name in names] != [0, 0]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+
+    def is_idle():
+        page = clients.metrics(server)
+        return [page[name, series] for name in names] == [0, 0]
+
+    waiting.eventually("no request is under way", is_idle)
     ask(server, "http", range(10))
 
 
-def test_models_that_take_longer_or_wait_for_batches_are_executed_by_their_instances(repository, serve):
+def test_models_that_take_longer_or_wait_for_batches_are_executed_by_their_instances(repository, stage):
     delay = 'parameters { key: "execute_delay_ms" value { string_value: "1" } }\n'
     repository.add("slow", "identity", identity_config(more=delay))
     repository.add("waiting", "add_sub", add_sub_config(more="dynamic_batching { max_queue_delay_microseconds: 1 }"))
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     for _ in range(60):
         assert clients.ask(server.http, "POST", "/v2/models/slow/infer", body)[0] == 200

@@ -5,20 +5,18 @@ import concurrent.futures
 import itertools
 import json
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clients
-import servers
+import tiers
+import waiting
 from repositories import add_sub_config, identity_config, write_model
 from servers import descendants
 
 ROW = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
-SLOW = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "100" } }\n')
-EXPLICIT = "--model-control-mode=explicit"
 
 
 def control(server, verb, model, body=None):
@@ -36,44 +34,32 @@ def index(server, model):
     return [{k: v for k, v in row.items() if k != "name"} for row in json.loads(body) if row["name"] == model]
 
 
-def until(happened):
-    """Asks the server again until it is so."""
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-
-
 def test_explicit_mode(repository, serve):
+    """One model at the start; the other on request. That `*` stands for all is in the scenarios of access."""
     repository.add("one", "identity", identity_config())
     repository.add("two", "identity", identity_config())
-    server = serve(repository.path, EXPLICIT, "--load-model=one")
+    server = serve(repository.path, "--model-control-mode=explicit", "--load-model=one")
     assert index(server, "one") == [{"version": "1", "state": "READY"}] and index(server, "two") == [{}]
     assert infer(server, "two")[0] == 404
     assert control(server, "load", "two") == (200, "")
     assert infer(server, "two")[0] == 200
     assert control(server, "unload", "one") == (200, "")
-    until(lambda: index(server, "one") == [{"version": "1", "state": "UNAVAILABLE", "reason": "unloaded"}])
+    gone = [{"version": "1", "state": "UNAVAILABLE", "reason": "unloaded"}]
+    waiting.eventually("the model is unloaded", lambda: index(server, "one") == gone)
     assert infer(server, "one") == (404, '{"error":"Request for unknown model: \'one\' has no available versions"}')
     assert infer(server, "two")[0] == 200
     server.wait_for_line("successfully unloaded 'one' version 1")
 
 
-def test_all_models_at_start(repository, serve):
-    for name in ("one", "two"):
-        repository.add(name, "identity", identity_config())
-    server = serve(repository.path, EXPLICIT, "--load-model=*")
-    assert all(index(server, name)[0]["state"] == "READY" for name in ("one", "two"))
-
-
-def test_reload_under_traffic(repository, serve):
+def test_reload_under_traffic(shared):
     """Thirty reloads with changing configurations while both protocols ask without pause."""
     configs = [
         add_sub_config(max_batch_size=8),
         add_sub_config(max_batch_size=4, more="instance_group [ { count: 3 kind: KIND_CPU } ]\n"),
         add_sub_config(max_batch_size=2, more="dynamic_batching { max_queue_delay_microseconds: 500 }\n"),
     ]
-    folder = repository.add("simple", "add_sub", configs[0])
-    server = serve(repository.path, EXPLICIT, "--load-model=simple")
+    server = shared()
+    name = server.add("simple", "add_sub", configs[0])
     stop = threading.Event()
 
     def ask(protocol):
@@ -82,85 +68,105 @@ def test_reload_under_traffic(repository, serve):
             for count in itertools.count():
                 if stop.is_set():
                     return count
-                answer = clients.infer(stock, protocol, "simple", pair)
+                answer = clients.infer(stock, protocol, name, pair)
                 assert answer["OUTPUT0"][0, 0] == 42
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         askers = [pool.submit(ask, protocol) for protocol in ("http", "grpc", "http", "grpc")]
         try:
             for turn in range(30):
-                (folder / "config.pbtxt").write_text('name: "simple"\nbackend: "add_sub"\n' + configs[turn % 3])
-                assert control(server, "load", "simple") == (200, "")
+                server.write("simple", "add_sub", configs[turn % 3])
+                assert control(server, "load", name) == (200, "")
                 assert not any(asker.done() for asker in askers)
         finally:
             stop.set()
         counts = [asker.result() for asker in askers]
     assert all(count > 0 for count in counts)
-    _, _, config = clients.ask(server.http, "GET", "/v2/models/simple/config")
+    _, _, config = clients.ask(server.http, "GET", f"/v2/models/{name}/config")
     assert json.loads(config)["max_batch_size"] == 2
 
 
-def test_unload_lets_requests_finish(repository, serve):
-    """Six requests on one slow instance; unloaded after the first answer, the other five are answered too."""
-    repository.add("slow", "identity", SLOW)
-    server = serve(repository.path, EXPLICIT, "--load-model=slow")
+WAITS = """\
+import os
+import time
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        while not os.path.exists({gate!r}):
+            time.sleep(0.002)
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", r.inputs()[0].as_numpy())]) for r in requests]
+"""
+
+
+def test_unload_lets_requests_finish(shared, tmp_path):
+    """Six requests on one instance that is at work until it may go on; all are answered after the unload."""
+    gate, server = tmp_path / "gate", shared()
+    name = server.add("waits", "python", identity_config(), files={"1/model.py": WAITS.format(gate=str(gate))})
+    waits = ("nv_inference_pending_request_count", f'model="{name}",version="1"')
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        asked = [pool.submit(infer, server, "slow") for _ in range(6)]
-        next(concurrent.futures.as_completed(asked))
-        assert control(server, "unload", "slow")[0] == 200
-        assert infer(server, "slow")[0] == 404
+        asked = [pool.submit(infer, server, name) for _ in range(6)]
+        waiting.eventually("five requests wait", lambda: clients.metrics(server)[waits] >= 5)
+        try:
+            assert control(server, "unload", name)[0] == 200
+            assert infer(server, name)[0] == 404
+            assert not any(one.done() for one in asked)
+        finally:
+            gate.touch()
         assert [one.result()[0] for one in asked] == [200] * 6
-    until(lambda: index(server, "slow")[0]["state"] == "UNAVAILABLE")
+    waiting.eventually("the model is unloaded", lambda: index(server, name)[0]["state"] == "UNAVAILABLE")
 
 
-def test_failed_reload_keeps_the_old(repository, serve):
-    folder = repository.add("simple", "identity", identity_config())
-    server = serve(repository.path, EXPLICIT, "--load-model=simple")
-    (folder / "config.pbtxt").write_text("max_batch_size: many")
-    assert control(server, "load", "simple")[0] == 500
-    assert infer(server, "simple")[0] == 200
-    assert index(server, "simple") == [{"version": "1", "state": "READY"}]
+def test_failed_reload_keeps_the_old(shared):
+    server = shared()
+    name = server.add("simple", "identity", identity_config())
+    (server.repository / name / "config.pbtxt").write_text("max_batch_size: many")
+    assert control(server, "load", name)[0] == 500
+    assert infer(server, name)[0] == 200
+    assert index(server, name) == [{"version": "1", "state": "READY"}]
 
 
 @pytest.mark.parametrize("fail", ["load", "creation"])
-def test_load_failure_text(repository, serve, fail):
+def test_load_failure_text(shared, fail):
     """The reason a backend gives reaches the caller and the index."""
     parameter = f'parameters {{ key: "fail" value {{ string_value: "{fail}" }} }}\n'
-    repository.add("bad", "failing", identity_config(more=parameter))
-    server = serve(repository.path, EXPLICIT)
-    status, answer = control(server, "load", "bad")
+    server = shared()
+    name = server.write("bad", "failing", identity_config(more=parameter))
+    status, answer = control(server, "load", name)
     text = json.loads(answer)["error"]
     assert status == 400
-    assert text.startswith("load failed for model 'bad': version 1 is at UNAVAILABLE state: Internal: ")
+    assert text.startswith(f"load failed for model '{name}': version 1 is at UNAVAILABLE state: Internal: ")
     assert text.endswith(";\n")
-    assert index(server, "bad")[0]["state"] == "UNAVAILABLE"
-    assert infer(server, "bad")[0] == 404
-    server.wait_for_line(r"failed to load 'bad' version 1: Internal: ")
+    assert index(server, name)[0]["state"] == "UNAVAILABLE"
+    assert infer(server, name)[0] == 404
+    server.wait_for_line(f"failed to load '{name}' version 1: Internal: ")
 
 
-def test_config_override(repository, serve):
+def test_config_override(shared):
     """A configuration sent along with the load replaces the file's."""
-    repository.add("simple", "add_sub", add_sub_config(max_batch_size=8))
-    server = serve(repository.path, EXPLICIT, "--load-model=simple")
-    _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
+    server = shared()
+    name = server.add("simple", "add_sub", add_sub_config(max_batch_size=8))
+    _, _, body = clients.ask(server.http, "GET", f"/v2/models/{name}/config")
     config = {**json.loads(body), "max_batch_size": 3, "dynamic_batching": {}}
-    assert control(server, "load", "simple", {"parameters": {"config": json.dumps(config)}}) == (200, "")
-    _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
+    assert control(server, "load", name, {"parameters": {"config": json.dumps(config)}}) == (200, "")
+    _, _, body = clients.ask(server.http, "GET", f"/v2/models/{name}/config")
     assert json.loads(body)["max_batch_size"] == 3
     for change, size in (False, 3), (True, 8):
         if change:
-            (repository.path / "simple/1/changed").write_text("")
-        assert control(server, "load", "simple")[0] == 200
-        _, _, body = clients.ask(server.http, "GET", "/v2/models/simple/config")
+            (server.repository / name / "1/changed").write_text("")
+        assert control(server, "load", name)[0] == 200
+        _, _, body = clients.ask(server.http, "GET", f"/v2/models/{name}/config")
         assert json.loads(body)["max_batch_size"] == size, "the configuration stays until a file changes"
 
 
-def test_versions(repository, serve):
+def test_versions(repository, stage):
     """Latest version by default, all by policy; a request without a version goes to the highest."""
     repository.add("latest", "identity", identity_config(), versions=(1, 2, 10))
     repository.add("some", "identity", identity_config() + "version_policy { specific { versions: [ 1, 2 ] } }\n", versions=(1, 2, 3))
     repository.add("two", "identity", identity_config() + "version_policy { latest { num_versions: 2 } }\n", versions=(1, 2, 10))
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
 
     def versions(model):
         return json.loads(clients.ask(server.http, "GET", f"/v2/models/{model}")[2])["versions"]
@@ -172,38 +178,42 @@ def test_versions(repository, serve):
 BROKEN = "class TritonPythonModel:\n    def initialize(self, args):\n        raise RuntimeError('no weights')\n"
 
 
-def test_two_hundred_failed_loads_leave_nothing_behind(repository, serve, tmp_path):
+@pytest.mark.parametrize("count", [4, pytest.param(100, marks=tiers.measure)])
+def test_failed_loads_leave_nothing_behind(shared, count):
     """Loads of a Python model that fails, plain and with files in the request: memory, open files, threads, processes
     and temporary files are what they were."""
-    folder = repository.add("broken", "python", identity_config())
-    (folder / "1/model.py").write_text(BROKEN)
-    repository.add("one", "identity", identity_config())
-    server = serve(repository.path, EXPLICIT, "--load-model=one", env={"TMPDIR": str(tmp_path)})
+    server = shared()
+    name = server.write("broken", "python", identity_config(), files={"1/model.py": BROKEN})
     sent = {"config": json.dumps({"backend": "python", "max_batch_size": 0}), "file:1/model.py": base64.b64encode(BROKEN.encode()).decode()}
+    own = set(descendants(server.pid))
 
     def fail():
-        assert control(server, "load", "broken")[0] == 400
-        assert control(server, "load", "broken", {"parameters": sent})[0] == 400
+        assert control(server, "load", name)[0] == 400
+        assert control(server, "load", name, {"parameters": sent})[0] == 400
 
     def left():
         proc = Path(f"/proc/{server.pid}")
         counted = [len(list((proc / what).iterdir())) for what in ("fd", "task")]
-        return [*counted, len(descendants(server.pid)), sorted(path.name for path in tmp_path.rglob("*"))]
+        return [*counted, len(set(descendants(server.pid)) - own), sorted(path.name for path in server.temporary.rglob("*"))]
 
-    for _ in range(10):
+    for _ in range(2):
         fail()
     # The worker of the last load may still be on its way out.
-    until(lambda: not descendants(server.pid))
+    waiting.eventually("the workers have ended", lambda: not set(descendants(server.pid)) - own)
     memory, before = server.rss_mb(), left()
-    for _ in range(100):
+    for _ in range(count):
         fail()
-    # Threads and folders of the load before may have been there still when they were counted.
-    until(lambda: all(now <= then for now, then in zip(left()[:3], before[:3])) and set(left()[3]) <= set(before[3]))
+
+    def nothing_more():
+        """Threads and folders of the load before may have been there still when they were counted."""
+        now = left()
+        return all(new <= old for new, old in zip(now[:3], before[:3])) and set(now[3]) <= set(before[3])
+
+    waiting.eventually("nothing more is there than before", nothing_more)
     assert server.rss_mb() <= memory + 5
-    assert infer(server, "one")[0] == 200
+    one = server.add("one", "identity", identity_config())
+    assert infer(server, one)[0] == 200
 
-
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
 
 SLOW_START = """\
 import time
@@ -211,29 +221,34 @@ import time
 
 class TritonPythonModel:
     def initialize(self, args):
-        time.sleep(1)
+        time.sleep(0.2)
 
     def execute(self, requests):
         return []
 """
 
 
-@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
-def test_related_operations_at_the_same_time_wait_for_each_other(target, tmp_path):
+@tiers.both
+def test_related_operations_at_the_same_time_wait_for_each_other(target, stage):
     """Upstream has an error for what is related to a load under way, which no client sees."""
     chain = (
         'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]'
         'ensemble_scheduling { step [ { model_name: "slow" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }'
         ' output_map { key: "OUTPUT0" value: "OUTPUT0" } } ] }'
     )
-    write_model(tmp_path, "slow", target, "python", identity_config(), {"1/model.py": SLOW_START})
-    write_model(tmp_path, "chain", target, "ensemble", chain)
+
+    def write(folder, target):
+        write_model(folder, "slow", target, "python", identity_config(), {"1/model.py": SLOW_START})
+        write_model(folder, "chain", target, "ensemble", chain)
+
     calls = [
         [("load", "slow"), ("load", "slow"), ("load", "chain")],
         [("unload", "slow"), ("load", "chain"), ("load", "slow")],
         [("unload", "chain"), ("unload", "slow"), ("load", "slow"), ("unload", "slow")],
     ]
-    with servers.TARGETS[target](tmp_path, EXPLICIT) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
+    server = stage.get(target, write)
+    assert [control(server, "unload", name)[0] for name in ("chain", "slow")] == [200] * 2
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for together in calls:
             answers = [pool.submit(control, server, verb, model) for verb, model in together]
             assert [answer.result() for answer in answers] == [(200, "")] * len(together)

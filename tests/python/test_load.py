@@ -7,8 +7,10 @@ import time
 import numpy as np
 
 import clients
+import tiers
 from repositories import REPEAT_CONFIG, identity_config, tensor
 
+pytestmark = tiers.measure
 LIMIT = 30
 # What an execution takes in milliseconds: much more than a client of a busy machine takes to send its next request, as
 # the instance and the queue lack that request until it has come.

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-import servers
 from repositories import write_model
 
 MODEL = """
@@ -46,27 +45,23 @@ def generate(server, model, format=None, action="generate"):
 
 
 @pytest.fixture
-def llm(tmp_path):
-    def start(name):
-        write_model(tmp_path, name, "galatea", "python", CONFIG, {"1/model.py": MODEL})
-        return servers.galatea(tmp_path)
-
-    return start
+def llm(stage):
+    """A server with one model, as the figures are those of the whole server."""
+    return lambda name: stage.get("galatea", lambda folder, target: write_model(folder, name, target, "python", CONFIG, {"1/model.py": MODEL}))
 
 
 def test_a_request_gets_the_report_it_asks_for(llm):
-    with llm("llm") as server:
-        assert generate(server, "llm") is None
-        # A metric counts before the response that comes after it.
-        text = "TEXT named_metrics.kv_cache_utilization=0.625000, named_metrics.max_token_capacity=512"
-        assert generate(server, "llm", "text") == text
-        report = generate(server, "llm", "json")
-        assert json.loads(report.removeprefix("JSON ")) == {"named_metrics": {"kv_cache_utilization": 0.75, "max_token_capacity": 512}}
-        assert generate(server, "llm", "text", "generate_stream").startswith("TEXT named_metrics.kv_cache_utilization=0.875000")
-        for other in ("xml", "", "TEXT", "text, json", "t" * 8000):
-            assert generate(server, "llm", other) is None
+    server = llm("llm")
+    assert generate(server, "llm") is None
+    # A metric counts before the response that comes after it.
+    text = "TEXT named_metrics.kv_cache_utilization=0.625000, named_metrics.max_token_capacity=512"
+    assert generate(server, "llm", "text") == text
+    report = generate(server, "llm", "json")
+    assert json.loads(report.removeprefix("JSON ")) == {"named_metrics": {"kv_cache_utilization": 0.75, "max_token_capacity": 512}}
+    assert generate(server, "llm", "text", "generate_stream").startswith("TEXT named_metrics.kv_cache_utilization=0.875000")
+    for other in ("xml", "", "TEXT", "text, json", "t" * 8000):
+        assert generate(server, "llm", other) is None
 
 
 def test_a_model_without_all_figures_has_no_report(llm):
-    with llm("part") as server:
-        assert generate(server, "part", "text") is None
+    assert generate(llm("part"), "part", "text") is None

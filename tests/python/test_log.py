@@ -142,9 +142,9 @@ class TritonPythonModel:
 '''
 
 
-def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, serve):
+def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, stage):
     repository.add("prints", "python", identity_config(), files={"1/model.py": PRINTS})
-    server = serve(repository.path, "--log-format=json", "--log-verbose=3")
+    server = stage.serves(repository.path, "--log-format=json", "--log-verbose=3")
     ask = {"id": "h-1", "inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     assert clients.ask(server.http, "POST", "/v2/models/prints/infer", ask)[0] == 500
     server.wait(lambda: server.text().count('"text":"all of it was printed"') == 2, "what it printed", LIMIT)
@@ -164,14 +164,14 @@ def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, 
     assert any(line["text"].startswith("+--") and "| prints" in line["text"] for line in lines), "tables are lines too"
 
 
-def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, serve, tmp_path_factory):
+def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, stage, tmp_path_factory):
     """And the access log with it."""
     repository.add("simple", "add_sub", add_sub_config())
     folder = tmp_path_factory.mktemp("rotated")
     logs, old = folder / "logs", folder / "old"
     logs.mkdir()
     files = [logs / "server.log", logs / "access.log"]
-    server = serve(repository.path, f"--log-file={files[0]}", f"--access-log={files[1]}", "--log-verbose=1", wait=False)
+    server = stage.serves(repository.path, f"--log-file={files[0]}", f"--access-log={files[1]}", "--log-verbose=1", wait=False)
     ports = until_ports(files[0])
     address = f"127.0.0.1:{ports['HTTPService']}"
 
@@ -280,7 +280,7 @@ def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
     assert lines[-1].startswith("error: creating server: Internal - failed to load all models") and lines[-1].endswith("see the log above")
 
 
-def test_what_a_model_logs_cannot_pass_for_a_line_of_the_log(repository, serve):
+def test_what_a_model_logs_cannot_pass_for_a_line_of_the_log(repository, stage):
     """Nor for a table, which begins with a line break."""
     code = """\
 import triton_python_backend_utils as pb
@@ -294,6 +294,6 @@ class TritonPythonModel:
         return []
 """
     repository.add("forges", "python", identity_config(), files={"1/model.py": code})
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     line = server.wait_for_line("forged", LIMIT)
     assert line.startswith("I") and r'"\nE1121' in line

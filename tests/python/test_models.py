@@ -72,7 +72,7 @@ def stacked(rows):
 
 
 @pytest.mark.parametrize("model", ["simple", "magika", "minilm_int8"])
-def test_joined_by_the_server(serve, tmp_path, model):
+def test_joined_by_the_server(stage, tmp_path, model):
     """Eight requests joined into one execution: each row is what the library computes for it in a batch of 8.
 
     The order of rows in the batch is the order of arrival, which we do not know, so each row may be any
@@ -82,7 +82,7 @@ def test_joined_by_the_server(serve, tmp_path, model):
     # One execution only: nothing is sent before eight requests wait.
     config = folder / "config.pbtxt"
     config.write_text(config.read_text().split("dynamic_batching")[0] + "dynamic_batching { }\n")
-    server = serve(tmp_path, env={"TRITONSERVER_DELAY_SCHEDULER": "8"})
+    server = stage.serves(tmp_path, env={"TRITONSERVER_DELAY_SCHEDULER": "8"})
     rows = [sample(model, n) for n in range(8)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda row: alone(server, model, row), rows))

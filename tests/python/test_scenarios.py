@@ -3,15 +3,30 @@
 import pytest
 
 import scenarios
-import servers
+import server_pool
+import tiers
 
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+
+@pytest.fixture
+def lend(pool):
+    """A server of ours by its flags, whose models have the names that the scenario gives them."""
+    lent = []
+
+    def get(*flags):
+        lent.append(server_pool.SharedServer(pool, pool.get(flags), None))
+        return lent[-1]
+
+    yield get
+    for server in lent:
+        server.leave()
 
 
-@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+@tiers.both
 @pytest.mark.parametrize("path", scenarios.SCENARIOS, ids=lambda path: path.stem)
-def test_scenario(path, target):
-    differences = scenarios.check(path, target)
+def test_scenario(path, target, lend, request):
+    if target == "triton" and request.config.getoption("--record"):
+        scenarios.record(path)
+    differences = scenarios.check(path, target, lend)
     assert not differences, "\n  ".join(["", *differences])
 
 

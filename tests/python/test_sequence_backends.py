@@ -12,9 +12,8 @@ from tritonclient.utils import InferenceServerException
 
 import clients
 import repositories
-import servers
+import waiting
 from sequence_plays import controls, step
-from test_lifecycle import until
 from test_streams import play
 
 DELAY = "TRITONSERVER_DELAY_SCHEDULER"
@@ -43,9 +42,11 @@ def executions(server, model):
     return {batch["batch_size"]: batch["compute_infer"]["count"] for batch in told.get("batch_stats", [])}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models")
+def is_counted(server, count):
+    waiting.eventually("all requests are counted", lambda: clients.counts(server, "held")["success"] == count)
+
+
+def write(path, _):
     for name, backend, settings in (
         ("direct", "sequence", {}), ("single", "sequence", {"max_batch_size": 0}), ("instances", "sequence", {"max_batch_size": 1, "instances": 4}),
         ("dyna_direct", "dyna_sequence", {}), ("dyna_oldest", "dyna_sequence", {"strategy": OLDEST}),
@@ -53,8 +54,23 @@ def server(tmp_path_factory):
         ("brief", "sequence", {"max_batch_size": 1, "idle": 200_000}),
     ):
         repositories.write_model(path, name, "galatea", backend, config(backend, **settings))
-    with servers.galatea(path) as running:
-        yield running
+
+
+@pytest.fixture(scope="module")
+def server(module_stage):
+    return module_stage.get("galatea", write)
+
+
+@pytest.fixture
+def hold(stage):
+    """Our server with the model `held` that executes nothing until so many requests wait for it."""
+
+    def get(backend, config, requests=None, backlog=None):
+        env = {DELAY: str(requests)} if requests else {}
+        env |= {BACKLOG_DELAY: str(backlog)} if backlog else {}
+        return stage.get("galatea", lambda path, _: repositories.write_model(path, "held", "galatea", backend, config), env=env)
+
+    return get
 
 
 MODELS = ("direct", "single", "instances", "dyna_direct", "dyna_oldest", "dyna_instances")
@@ -183,16 +199,16 @@ HELD = {
         "hold": (8, 0), "sequences": {1: [1, 3], 2: [11, 12, 13], 3: [111, 113, 115]}, "executions": {3: 3},
     },
     "all_places": {
-        "hold": (12, 0), "sequences": {1: [1, 2, 3], 2: [11, 12, 13], 3: [111, 112, 113], 4: [1111, 1112, 1113]}, "executions": {4: 3},
+        "hold": (8, 0), "sequences": {1: [1, 2], 2: [11, 12], 3: [111, 112], 4: [1111, 1112]}, "executions": {4: 2},
     },
     "one_more_than_places": {
-        "hold": (12, 3), "executions": {4: 3, 1: 3},
-        "sequences": {1: [1, 2, 3], 2: [11, 12, 13], 3: [111, 112, 113], 4: [1111, 1112, 1113], 5: [11111, 11112, 11113]},
+        "hold": (8, 2), "executions": {4: 2, 1: 2},
+        "sequences": {1: [1, 2], 2: [11, 12], 3: [111, 112], 4: [1111, 1112], 5: [11111, 11112]},
     },
     "more_come_from_the_backlog": {
-        # Two short ones leave their places to those that wait.
-        "hold": (10, 2), "executions": {4: 3},
-        "sequences": {1: [1, 2, 3], 2: [11, 13], 3: [111, 113], 4: [1111, 1112, 1113], 5: [11111], 6: [22222]},
+        # Two short ones leave their places to those that wait. A row that is not ready is one of its batch.
+        "hold": (8, 2), "executions": {4: 3},
+        "sequences": {1: [1, 2, 3], 2: [11], 3: [111], 4: [1111, 1112, 1113], 5: [11111], 6: [22222]},
     },
 }
 
@@ -208,17 +224,14 @@ def in_turns(sequences):
 
 @pytest.mark.parametrize("case", HELD)
 @pytest.mark.parametrize("backend", CONTROLS)
-def test_what_waits_is_executed_together(case, backend, tmp_path):
+def test_what_waits_is_executed_together(case, backend, hold):
     case = HELD[case]
-    repositories.write_model(tmp_path, "held", "galatea", backend, config(backend))
-    env = {DELAY: str(case["hold"][0]), **({BACKLOG_DELAY: str(case["hold"][1])} if case["hold"][1] else {})}
     sequences = case["sequences"]
-    count = sum(map(len, sequences.values()))
-    with servers.galatea(tmp_path, env=env) as server:
-        replies, code, _ = play(server, [step(*request, "held") for request in in_turns(sequences)])
-        assert code.name == "OK"
-        until(lambda: clients.counts(server, "held")["success"] == count)
-        seen = executions(server, "held")
+    server = hold(backend, config(backend), *case["hold"])
+    replies, code, _ = play(server, [step(*request, "held") for request in in_turns(sequences)])
+    assert code.name == "OK"
+    is_counted(server, sum(map(len, sequences.values())))
+    seen = executions(server, "held")
     last = {reply[1]: values(reply) for reply in replies}
     for sequence, numbers in sequences.items():
         total = sum(numbers) + (sequence if backend == "dyna_sequence" else 0)
@@ -226,28 +239,26 @@ def test_what_waits_is_executed_together(case, backend, tmp_path):
     assert seen == case["executions"]
 
 
-def test_a_sequence_of_the_same_id_waits_for_the_one_before(tmp_path):
+def test_a_sequence_of_the_same_id_waits_for_the_one_before(hold):
     """One whose name ends and begins anew while all places are taken, and one that begins anew without an end."""
-    repositories.write_model(tmp_path, "held", "galatea", "sequence", config("sequence"))
     requests = [(n, n, "s") for n in (1, 2, 3, 4)] + [(5, 1, "s"), (5, 2, "e"), (5, 10, "s"), (5, 20, "e")]
     requests += [(n, 100, "e") for n in (1, 2, 3, 4)]
-    with servers.galatea(tmp_path, env={DELAY: "8", BACKLOG_DELAY: "2"}) as server:
-        replies, code, _ = play(server, [step(*request, "held") for request in requests])
+    server = hold("sequence", config("sequence"), 8, 2)
+    replies, code, _ = play(server, [step(*request, "held") for request in requests])
     last = {reply[1]: values(reply) for reply in replies}
     assert code.name == "OK"
     assert [last["5:2"], last["5:20"]] == [3, 30]
     assert [last[f"{n}:100"] for n in (1, 2, 3, 4)] == [101, 102, 103, 104]
 
 
-def test_a_slow_sequence_is_caught_up_with(tmp_path):
+def test_a_slow_sequence_is_caught_up_with(hold):
     """With the oldest strategy each sequence has one request in a batch, whoever else has several waiting."""
-    repositories.write_model(tmp_path, "held", "galatea", "dyna_sequence", config("dyna_sequence", OLDEST))
     sequences = {1: [1], 2: [2] * 4, 3: [3] * 6, 4: [4] * 6}
-    with servers.galatea(tmp_path, env={DELAY: "4"}) as server:
-        requests = [(n, numbers[i], flags) for n, numbers in sequences.items() for i, flags in enumerate(flags_of(len(numbers)))]
-        replies, code, _ = play(server, [step(*request, "held", request_id=f"{request[0]}:{i}") for i, request in enumerate(requests)])
-        until(lambda: clients.counts(server, "held")["success"] == 17)
-        rows = executions(server, "held")
+    server = hold("dyna_sequence", config("dyna_sequence", OLDEST), 4)
+    requests = [(n, numbers[i], flags) for n, numbers in sequences.items() for i, flags in enumerate(flags_of(len(numbers)))]
+    replies, code, _ = play(server, [step(*request, "held", request_id=f"{request[0]}:{i}") for i, request in enumerate(requests)])
+    is_counted(server, 17)
+    rows = executions(server, "held")
     assert code.name == "OK"
     sums = [max(values(reply) for reply in replies if reply[1].startswith(f"{n}:")) for n in sequences]
     assert sums == [2, 10, 21, 28]
@@ -255,37 +266,34 @@ def test_a_slow_sequence_is_caught_up_with(tmp_path):
 
 
 @pytest.mark.parametrize("share, together", [("0.5", {2: 1}), ("1", {4: 1})])
-def test_a_batch_waits_for_a_share_of_the_places(tmp_path, share, together):
+def test_a_batch_waits_for_a_share_of_the_places(hold, share, together):
     strategy = f"direct {{ max_queue_delay_microseconds: 60000000 minimum_slot_utilization: {share} }}"
-    repositories.write_model(tmp_path, "held", "galatea", "sequence", config("sequence", strategy))
     count = max(together)
-    with servers.galatea(tmp_path) as server:
-        replies, _, _ = play(server, [step(n, n, "se", "held") for n in range(1, count + 1)])
-        until(lambda: clients.counts(server, "held")["success"] == count)
-        assert executions(server, "held") == together
+    server = hold("sequence", config("sequence", strategy))
+    replies, _, _ = play(server, [step(n, n, "se", "held") for n in range(1, count + 1)])
+    is_counted(server, count)
+    assert executions(server, "held") == together
     assert sorted(map(values, replies)) == list(range(1, count + 1))
 
 
-def test_preferred_sizes_cut_the_oldest(tmp_path):
+def test_preferred_sizes_cut_the_oldest(hold):
     strategy = "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2 ] }"
-    repositories.write_model(tmp_path, "held", "galatea", "dyna_sequence", config("dyna_sequence", strategy))
-    with servers.galatea(tmp_path, env={DELAY: "4"}) as server:
-        replies, _, _ = play(server, [step(n, n, "se", "held") for n in (1, 2, 3, 4)])
-        until(lambda: clients.counts(server, "held")["success"] == 4)
-        assert executions(server, "held") == {2: 2}
+    server = hold("dyna_sequence", config("dyna_sequence", strategy), 4)
+    replies, _, _ = play(server, [step(n, n, "se", "held") for n in (1, 2, 3, 4)])
+    is_counted(server, 4)
+    assert executions(server, "held") == {2: 2}
     assert sorted(map(values, replies)) == [2, 4, 6, 8]
 
 
-def test_text_ids_and_numbers(tmp_path):
+def test_text_ids_and_numbers(stage):
     text = config("dyna_sequence", OLDEST).replace("TYPE_UINT64", "TYPE_STRING")
-    repositories.write_model(tmp_path, "texts", "galatea", "dyna_sequence", text)
-    with servers.galatea(tmp_path) as server:
-        for protocol in clients.MODULES:
-            with clients.client(server, protocol) as stock:
-                assert ask(stock, protocol, "texts", "101", 1, "s") == 1
-                assert ask(stock, protocol, "texts", "101", 2, "e") == 104
-                with pytest.raises(InferenceServerException, match="correlation id 'one' is no number"):
-                    ask(stock, protocol, "texts", "one", 1, "s")
+    server = stage.get("galatea", lambda path, _: repositories.write_model(path, "texts", "galatea", "dyna_sequence", text))
+    for protocol in clients.MODULES:
+        with clients.client(server, protocol) as stock:
+            assert ask(stock, protocol, "texts", "101", 1, "s") == 1
+            assert ask(stock, protocol, "texts", "101", 2, "e") == 104
+            with pytest.raises(InferenceServerException, match="correlation id 'one' is no number"):
+                ask(stock, protocol, "texts", "one", 1, "s")
 
 
 # ---- iterative_sequence ----
@@ -299,17 +307,18 @@ def write_iterative(path, name, scheduling, delay=5, rows=4):
 
 
 @pytest.fixture(scope="module")
-def iterative(tmp_path_factory):
-    path = tmp_path_factory.mktemp("iterative")
+def iterative(module_stage):
+    return module_stage.get("galatea", write_all_iterative)
+
+
+def write_all_iterative(path, _):
     write_iterative(path, "counts", "sequence_batching { iterative_sequence: true }")
     full = "sequence_batching { iterative_sequence: true max_sequence_idle_microseconds: 60000000 direct { max_queue_delay_microseconds: 10000 } }"
     write_iterative(path, "one", full, rows=1)
-    write_iterative(path, "brief", "sequence_batching { iterative_sequence: true max_sequence_idle_microseconds: 20000 }", delay=200)
-    write_iterative(path, "direct", "sequence_batching { iterative_sequence: false direct { } }")
-    write_iterative(path, "oldest", "sequence_batching { iterative_sequence: false oldest { } }")
-    write_iterative(path, "dynamic", "dynamic_batching { }")
-    with servers.galatea(path) as running:
-        yield running
+    write_iterative(path, "once_brief", "sequence_batching { iterative_sequence: true max_sequence_idle_microseconds: 20000 }", delay=200)
+    write_iterative(path, "once_direct", "sequence_batching { iterative_sequence: false direct { } }")
+    write_iterative(path, "once_oldest", "sequence_batching { iterative_sequence: false oldest { } }")
+    write_iterative(path, "once_dynamic", "dynamic_batching { }")
 
 
 def countdowns(server, model, number, requests=1, **sequence):
@@ -346,11 +355,11 @@ def test_generate_streams_each_response(iterative):
 
 def test_a_sequence_is_not_idle_while_it_is_executed(iterative):
     """An execution takes ten times as long as a sequence may be idle."""
-    assert countdowns(iterative, "brief", 3) == ([2, 1, 0], None)
+    assert countdowns(iterative, "once_brief", 3) == ([2, 1, 0], None)
 
 
 @pytest.mark.parametrize("model, sequence", [
-    ("direct", {"sequence_id": 1, "sequence_start": True}), ("oldest", {"sequence_id": 2, "sequence_start": True}), ("dynamic", {}),
+    ("once_direct", {"sequence_id": 1, "sequence_start": True}), ("once_oldest", {"sequence_id": 2, "sequence_start": True}), ("once_dynamic", {}),
 ])
 def test_a_model_that_is_not_iterative_is_told_so(iterative, model, sequence):
     seen, error = countdowns(iterative, model, 2, **sequence)
@@ -370,8 +379,11 @@ def write_implicit(path, name, state, outputs=""):
 
 
 @pytest.fixture(scope="module")
-def implicit(tmp_path_factory):
-    path = tmp_path_factory.mktemp("implicit")
+def implicit(module_stage):
+    return module_stage.get("galatea", write_all_implicit)
+
+
+def write_all_implicit(path, _):
     write_implicit(path, "no_implicit_state", "")
     write_implicit(path, "wrong_internal_state", STATE % "")
     write_implicit(path, "no_state_update", STATE % "")
@@ -380,8 +392,6 @@ def implicit(tmp_path_factory):
     growing = STATE.replace("INT32", "INT8").replace("[ 1 ]", "[ 1024, 1024 ]")
     growing %= "use_same_buffer_for_input_output: true use_growable_memory: true"
     write_implicit(path, "growable_memory", growing, repositories.tensor("output", "OUTPUT_STATE", "TYPE_INT8", "-1"))
-    with servers.galatea(path) as running:
-        yield running
 
 
 def case(server, model, number, flags, value=1, outputs=None):

@@ -21,8 +21,9 @@ import processes
 import repositories
 import sequence_plays
 import servers
+import tiers
+import waiting
 from sequence_plays import step
-from test_lifecycle import until
 from test_sequence_backends import config as builtin_config
 from test_sequence_pipelines import ADDER
 
@@ -103,7 +104,7 @@ class Play:
 
     def make_trouble(self, number, chance):
         if number % KILL_EVERY == 0:
-            until(lambda: self.kill(chance))
+            waiting.eventually("a worker is there to be killed", lambda: self.kill(chance))
             self.trouble["killed"] += 1
         if number % LOAD_EVERY == 0:
             model = chance.choice(MODELS)
@@ -167,6 +168,7 @@ def run_sequence(stub, model, number, chance):
     return ("cancelled" if was_cancelled else "right"), None
 
 
+@tiers.measure
 def test_no_sequence_is_lost_or_mixed_up(tmp_path):
     write(tmp_path)
     with servers.galatea(tmp_path, "--model-control-mode=explicit", "--load-model=*") as server:
@@ -185,12 +187,12 @@ def test_no_sequence_is_lost_or_mixed_up(tmp_path):
 
 def check_afterwards(server):
     """Nothing waits, and each model has its places for new sequences."""
-    until(lambda: all(clients.ask(server.http, "GET", f"/v2/models/{model}/ready")[0] == 200 for model in MODELS))
+    waiting.eventually("all models are ready", lambda: all(clients.ask(server.http, "GET", f"/v2/models/{model}/ready")[0] == 200 for model in MODELS))
 
-    def pending():
+    def waits():
         return {labels: value for (name, labels), value in clients.metrics(server).items() if name == "nv_inference_pending_request_count" and value}
 
-    until(lambda: not pending())
+    waiting.eventually("nothing waits", lambda: not waits())
     with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         for model in MODELS:
@@ -201,12 +203,12 @@ def check_afterwards(server):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(tmp_path, strategy):
+def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(stage, strategy):
     """The sequence that has the only place goes on nowhere, for its next request goes to the new model."""
     one = {"direct": "direct { }", "oldest": "oldest { max_candidate_sequences: 1 }"}[strategy]
     text = builtin_config("dyna_sequence", one, max_batch_size=1, idle=600_000_000)
-    repositories.write_model(tmp_path, "rows", "galatea", "dyna_sequence", text)
-    with servers.galatea(tmp_path, "--model-control-mode=explicit", "--load-model=*") as server, grpc.insecure_channel(server.grpc) as channel:
+    server = stage.get("galatea", lambda folder, target: repositories.write_model(folder, "rows", target, "dyna_sequence", text))
+    with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
         def send(*step_of):
@@ -214,8 +216,8 @@ def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(tmp_p
 
         assert send(1, 10, "s").result()
         others = [send(2, 20, "s"), send(3, 30, "s")]
-        until(lambda: waiting(server, "rows") == 2)
-        with (tmp_path / "rows/config.pbtxt").open("a") as file:
+        waiting.eventually("both wait", lambda: pending(server, "rows") == 2)
+        with (server.repository / "rows/config.pbtxt").open("a") as file:
             file.write('parameters { key: "load" value { string_value: "again" } }\n')
         assert clients.ask(server.http, "POST", "/v2/repository/models/rows/load", {})[0] == 200
         assert [int(np.frombuffer(other.result().raw_output_contents[0], np.int32)[0]) for other in others] == [20, 30]
@@ -224,27 +226,30 @@ def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(tmp_p
 
 
 @pytest.mark.parametrize("model", ["kept_direct", "kept_oldest"])
-def test_a_cancelled_request_ends_its_sequence_and_no_other(tmp_path, model):
+def test_a_cancelled_request_ends_its_sequence_and_no_other(stage, model):
     """It waits, and its sequence with it: nothing that came after it is executed."""
-    folder = repositories.write_model(tmp_path, model, "galatea", "onnxruntime", kept_config(STRATEGIES[model[5:]]).replace("count: 2", "count: 1"))
-    write_kept(folder / "1/model.onnx")
+    def write_one(path, target):
+        text = kept_config(STRATEGIES[model[5:]]).replace("count: 2", "count: 1")
+        write_kept(repositories.write_model(path, model, target, "onnxruntime", text) / "1/model.onnx")
+
     # Counted are the requests in all places, with the oldest strategy one of each sequence.
     held = {"kept_direct": "6", "kept_oldest": "3"}[model]
-    with servers.galatea(tmp_path, env={"TRITONSERVER_DELAY_SCHEDULER": held}) as server, grpc.insecure_channel(server.grpc) as channel:
+    server = stage.get("galatea", write_one, env={"TRITONSERVER_DELAY_SCHEDULER": held})
+    with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
         def send(*step_of):
             return stub.ModelInfer.future(step(*step_of, model), timeout=LIMIT)
 
         first = send(1, 10, "s")
-        until(lambda: waiting(server, model) == 1)
+        waiting.eventually("one request waits", lambda: pending(server, model) == 1)
         second = send(1, 20, "")
-        until(lambda: waiting(server, model) == 2)
+        waiting.eventually("two requests wait", lambda: pending(server, model) == 2)
         second.cancel()
         others = {2: [send(2, 7, "s")]}
-        until(lambda: waiting(server, model) in (1, 3))
+        waiting.eventually("the cancelled one is gone", lambda: pending(server, model) in (1, 3))
         third = send(1, 30, "")
-        until(lambda: third.done() or waiting(server, model) == 4)
+        waiting.eventually("the third waits or is answered", lambda: third.done() or pending(server, model) == 4)
         others[2] += [send(2, 8, ""), send(2, 9, "e")]
         others |= {number: [send(number, number, "s"), send(number, 1, "e")] for number in (3, 4)}
         sums = {number: [int(np.frombuffer(call.result().raw_output_contents[0], np.int32)[0]) for call in calls] for number, calls in others.items()}
@@ -256,6 +261,6 @@ def test_a_cancelled_request_ends_its_sequence_and_no_other(tmp_path, model):
             stub.ModelInfer(step(1, 40, "", model), timeout=LIMIT)
 
 
-def waiting(server, model):
+def pending(server, model):
     samples = clients.metrics(server)
     return sum(value for (name, labels), value in samples.items() if name == "nv_inference_pending_request_count" and f'model="{model}"' in labels)

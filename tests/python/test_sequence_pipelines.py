@@ -1,12 +1,10 @@
 """Sequences through ensembles and through calls of Python models, beside the real Triton."""
 
-import json
-
 import pytest
 
 import repositories
 import sequence_plays
-import servers
+import tiers
 from sequence_plays import step, told
 
 # Answers with the sum of what it has seen of a sequence, by its id. 13 fails.
@@ -83,30 +81,19 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def targets(tmp_path_factory):
-    """Both servers with the same models."""
-    running = {}
-    for target in servers.TARGETS if servers.has_triton() else ["galatea"]:
-        path = tmp_path_factory.mktemp(target)
-        write(path, target)
-        running[target] = servers.TARGETS[target](path)
-    yield running
-    for server in running.values():
-        server.stop()
+@pytest.fixture(scope="module", params=tiers.BOTH)
+def server(request, module_stage):
+    return module_stage.get(request.param, write)
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, targets):
+def test_real_server_tells_the_same(case, server, recorded):
     model, requests = RUNS[case]
     # One after the other, as their order is what is asked about.
-    said = {target: [told(server, [step(*request, model)])[0] for request in requests] for target, server in targets.items()}
-    if "triton" not in said:
-        pytest.skip("the real Triton is not installed")
-    assert said["galatea"] == said["triton"], json.dumps(said, indent=1)
+    recorded.holds(server.target, [told(server, [step(*request, model)])[0] for request in requests])
 
 
-def test_sums_pass_from_step_to_step(targets):
+def test_sums_pass_from_step_to_step(server):
     """The second model adds up the sums of the first."""
-    lines = [told(targets["galatea"], [step(21, value, flags, "two_steps")])[0] for value, flags in ((1, "s"), (2, ""), (3, "e"))]
+    lines = [told(server, [step(21, value, flags, "two_steps")])[0] for value, flags in ((1, "s"), (2, ""), (3, "e"))]
     assert [line.split("sum=")[1].split()[0] for line in lines] == ["1", "4", "10"], lines

@@ -1,10 +1,8 @@
 """Every setting of the sequence batcher that is no control: the same requests to our server and to the real Triton."""
 
-import json
-
 import pytest
 
-import servers
+import tiers
 from sequence_plays import step
 from test_sequences import run
 
@@ -13,8 +11,8 @@ FOUR = [step(number, number, "se") for number in (1, 2, 3, 4)]
 RUNS = {
     # One sequence goes on, as in the case of test_sequences.py without an order.
     "oldest_in_order": {
-        "held": 3, "settings": {"strategy": "oldest { max_candidate_sequences: 4 preserve_ordering: true }"},
-        "requests": [step(1, 1, "s"), step(1, 4, "e"), step(2, 2, "s"), step(3, 3, "se")],
+        "held": 4, "settings": {"strategy": "oldest { max_candidate_sequences: 4 preserve_ordering: true }"},
+        "requests": [step(1, 1, "s"), step(1, 4, "e"), step(2, 2, "s"), step(4, 5, "s"), step(3, 3, "se")],
     },
     "oldest_has_few_candidates": {
         "settings": {"strategy": "oldest { max_candidate_sequences: 1 }"},
@@ -39,10 +37,7 @@ RUNS = {
 }
 
 
+@tiers.both
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, tmp_path):
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    ours = run("galatea", tmp_path / "galatea", RUNS[case])
-    real = run("triton", tmp_path / "triton", RUNS[case])
-    assert ours == real, json.dumps([ours, real], indent=1)
+def test_real_server_tells_the_same(case, target, stage, recorded):
+    recorded.holds(target, run(target, stage, RUNS[case]))

@@ -10,6 +10,7 @@ import clients
 import repositories
 import servers
 import speech_models
+import tiers
 from sequence_plays import step
 from test_streams import play
 
@@ -44,25 +45,38 @@ def add(root, name, config, write):
     write(folder / "1" / ("model.pt" if "libtorch" in config else "model.onnx"))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    root = tmp_path_factory.mktemp("speech")
+def copy(path):
+    shutil.copy(speech_models.SINGLE, path)
 
-    def copy(path):
-        shutil.copy(speech_models.SINGLE, path)
 
+def write_models(root, _):
     for name, strategy in STRATEGIES.items():
         add(root, f"onnx_{name}", batched("onnxruntime_onnx", ONNX_NAMES, strategy, 8), speech_models.write_batched)
-        if servers.has_libtorch():
-            add(root, f"torch_{name}", batched("pytorch_libtorch", TORCH_NAMES, strategy, 8), speech_models.write_script)
     add(root, "onnx_rows_within", batched("onnxruntime_onnx", ONNX_NAMES, STRATEGIES["oldest"], 0), speech_models.write_batched)
     add(root, "single_direct", single("direct { }", instances=3), copy)
     add(root, "single_oldest", single(STRATEGIES["oldest"]), copy)
-    with servers.galatea(root) as running:
-        yield running
 
 
-MODELS = ["onnx_direct", "onnx_oldest", "torch_direct", "torch_oldest", "onnx_rows_within", "single_direct", "single_oldest"]
+def write_scripts(root, _):
+    for name, strategy in STRATEGIES.items():
+        add(root, f"torch_{name}", batched("pytorch_libtorch", TORCH_NAMES, strategy, 8), speech_models.write_script)
+
+
+@pytest.fixture(scope="module")
+def server(module_stage):
+    return module_stage.get("galatea", write_models)
+
+
+@pytest.fixture(scope="module")
+def scripts(module_stage):
+    """The same server with the models of PyTorch."""
+    if not servers.has_libtorch():
+        pytest.skip("libtorch is not installed: run `cargo xtask setup`")
+    return module_stage.get("galatea", write_scripts)
+
+
+SCRIPTS = [pytest.param(f"torch_{strategy}", marks=tiers.peers) for strategy in STRATEGIES]
+MODELS = ["onnx_direct", "onnx_oldest", *SCRIPTS, "onnx_rows_within", "single_direct", "single_oldest"]
 
 
 def asked(model, chunks):
@@ -93,14 +107,14 @@ def agree(model, found, wanted):
         np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
-def check_libtorch(model):
-    if model.startswith("torch") and not servers.has_libtorch():
-        pytest.skip("libtorch is not installed")
+def check_libtorch(model, request):
+    if model.startswith("torch"):
+        request.getfixturevalue("scripts")
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_long_stream_is_heard_as_in_process(server, model):
-    check_libtorch(model)
+def test_a_long_stream_is_heard_as_in_process(server, model, request):
+    check_libtorch(model, request)
     chunks = speech_models.speech(7, 400)
     wanted = speech_models.probabilities(chunks)
     assert wanted.max() > 0.3 and wanted.min() < 0.05, "there is something to hear"
@@ -108,8 +122,8 @@ def test_a_long_stream_is_heard_as_in_process(server, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_many_streams_at_once_keep_apart(server, model):
-    check_libtorch(model)
+def test_many_streams_at_once_keep_apart(server, model, request):
+    check_libtorch(model, request)
     streams = {100 + seed: speech_models.speech(seed, 30 + 5 * (seed % 3)) for seed in range(12)}
     before = clients.counts(server, model)
     protocols = list(clients.MODULES)

@@ -12,6 +12,7 @@ from tritonclient.utils import InferenceServerException
 import clients
 import repositories
 import servers
+import tiers
 from test_sequence_chaos import STRATEGIES, kept_config, write_kept
 
 sys.path.append(str(servers.ROOT / "examples/seeds"))
@@ -107,16 +108,32 @@ MODELS = {
 }
 
 
+def add(path, name):
+    text, write = MODELS[name]
+    backend = name.removeprefix("kept_") if name in ("kept_python", *ENGINES) else "onnxruntime"
+    write(repositories.write_model(path, name, "galatea", backend, text) / "1/model.onnx")
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    path = tmp_path_factory.mktemp("states")
-    for name, (text, write) in MODELS.items():
-        backend = name.removeprefix("kept_") if name in ("kept_python", *ENGINES) else "onnxruntime"
-        if name in ENGINES and not HAS_ENGINES:
-            continue
-        write(repositories.write_model(path, name, "galatea", backend, text) / "1/model.onnx")
-    with servers.galatea(path) as running:
-        yield running
+def server(module_stage):
+    def write(path, _):
+        for name in set(MODELS) - set(ENGINES):
+            add(path, name)
+
+    return module_stage.get("galatea", write)
+
+
+@pytest.fixture(scope="module")
+def engines(module_stage):
+    """The same server with models of the big engines."""
+    if not HAS_ENGINES:
+        pytest.skip("OpenVINO and TensorFlow are not installed: run `cargo xtask setup`")
+
+    def write(path, _):
+        for name in ENGINES:
+            add(path, name)
+
+    return module_stage.get("galatea", write)
 
 
 def ask(stock, model, sequence, value, flags="", outputs=None):
@@ -124,10 +141,12 @@ def ask(stock, model, sequence, value, flags="", outputs=None):
     return clients.infer(stock, "grpc", model, {"INPUT": array}, outputs, sequence_id=sequence, sequence_start="s" in flags, sequence_end="e" in flags)
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if name.startswith("kept")])
-def test_a_sum_is_kept_whatever_runs_the_model(server, model):
-    if model in ENGINES and not HAS_ENGINES:
-        pytest.skip("OpenVINO and TensorFlow are not installed")
+@pytest.mark.parametrize("model", [
+    pytest.param(name, marks=tiers.peers) if name in ENGINES else name for name in MODELS if name.startswith("kept")
+])
+def test_a_sum_is_kept_whatever_runs_the_model(server, model, request):
+    if model in ENGINES:
+        request.getfixturevalue("engines")
 
     def run(sequence):
         with clients.client(server, "grpc") as stock:

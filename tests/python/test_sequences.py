@@ -1,6 +1,5 @@
 """Sequences: the same requests to our server and to the real Triton, with a Python model that tells what it sees."""
 
-import json
 import re
 
 import numpy as np
@@ -8,20 +7,23 @@ import pytest
 
 import clients
 import sequence_plays
-import servers
-from test_lifecycle import until
+import tiers
+import waiting
 from sequence_plays import step, text, told
 from test_streams import message, play
 
 RUNS = {
     "rows_that_are_not_ready": {
-        "held": 7, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "s"), step(3, 4), step(1, 5, "e"), step(2, 6, "e"), step(3, 7, "e")],
+        "held": 8, "requests": [
+            step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "s"), step(3, 4), step(1, 5, "e"), step(2, 6, "e"), step(3, 7), step(3, 8, "e")],
     },
     "fp32_controls": {
-        "held": 3, "settings": {"data_type": "fp32", "corrid": "TYPE_INT32"}, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3, "e")],
+        "held": 4, "settings": {"data_type": "fp32", "corrid": "TYPE_INT32"},
+        "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3), step(2, 4, "e")],
     },
     "bool_controls": {
-        "held": 3, "settings": {"data_type": "bool", "corrid": "TYPE_INT64"}, "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3, "e")],
+        "held": 4, "settings": {"data_type": "bool", "corrid": "TYPE_INT64"},
+        "requests": [step(1, 1, "s"), step(2, 2, "s"), step(2, 3), step(2, 4, "e")],
     },
     "text_ids": {
         "settings": {"corrid": None}, "requests": [step("first", 1, "s"), step("first", 2), step("first", 3, "e"), step("first", 4)],
@@ -32,7 +34,7 @@ RUNS = {
                      step(8, 5, "e", batched=False)],
     },
     "a_start_within_a_sequence": {"requests": [step(1, 1, "s"), step(1, 2), step(1, 3, "s"), step(1, 4, "e")]},
-    "one_request_is_all": {"held": 2, "requests": [step(1, 1, "se"), step(1, 2, "se"), step(1, 3)]},
+    "one_request_is_all": {"held": 4, "requests": [step(1, 1, "se"), step(1, 2, "se"), step(2, 3, "se"), step(2, 4, "se"), step(1, 5)]},
     "errors": {"requests": [step(0, 1, "s"), step(1, 1), step("", 1, "s"), step(1, 2, "s"), step(1, 3, "e"), step(1, 4)]},
     # Which requests meet in a batch depends on when they come.
     "oldest": {
@@ -43,31 +45,32 @@ RUNS = {
     # real server executes their next requests together or apart, as its threads meet. One ends, with the last request: the real
     # server gives the place of a sequence away with its END, while that waits, and would not count who comes there.
     "oldest_together": {
-        "held": 3, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
-        "requests": [step(1, 1, "s"), step(1, 2), step(1, 7, "e"), step(2, 3, "s"), step(3, 4, "se")],
+        "held": 4, "settings": {"strategy": "oldest { max_candidate_sequences: 4 }"},
+        "requests": [step(1, 1, "s"), step(1, 2), step(1, 7, "e"), step(2, 3, "s"), step(4, 5, "s"), step(3, 4, "se")],
     },
     "a_backlog": {
         "settings": {"max_batch_size": 1},
         "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "se"), step(2, 4, "e"), step(1, 5), step(1, 6, "e")],
     },
     "a_backlog_of_several_slots": {
-        "held": 4, "backlogged": 3, "settings": {"max_batch_size": 2},
-        "requests": [step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "s"), step(4, 4, "se"), step(1, 5, "e"), step(3, 6, "e"), step(2, 7, "e")],
+        "held": 8, "backlogged": 2, "settings": {"max_batch_size": 2},
+        "requests": [
+            step(1, 1, "s"), step(2, 2, "s"), step(3, 3, "se"), step(4, 4, "se"), step(1, 5), step(1, 6), step(1, 7, "e"),
+            step(2, 8), step(2, 9), step(2, 10, "e")],
     },
 }
 
 
-def run(target, folder, case):
-    sequence_plays.write(folder, target, **case.get("settings", {}))
+def run(target, stage, case):
     env = {}
     if "held" in case:
         env["TRITONSERVER_DELAY_SCHEDULER"] = str(case["held"])
     if "backlogged" in case:
         env["TRITONSERVER_BACKLOG_DELAY_SCHEDULER"] = str(case["backlogged"])
-    with servers.TARGETS[target](folder, env=env) as server:
-        lines = told(server, case["requests"], in_order=False)
-        # A request that begins no sequence and has none is not counted.
-        counts = statistics(server, sum("must specify" not in line for line in lines))
+    server = stage.get(target, lambda folder, target: sequence_plays.write(folder, target, **case.get("settings", {})), env=env)
+    lines = told(server, case["requests"], in_order=False)
+    # A request that begins no sequence and has none is not counted.
+    counts = statistics(server, sum("must specify" not in line for line in lines))
     if case.get("any_batches"):
         return sorted(re.sub(r"rows=.* row=\d+ ", "", line) for line in lines), counts[0]
     return lines, counts
@@ -75,20 +78,21 @@ def run(target, folder, case):
 
 def statistics(server, requests, model="recorder"):
     """Once all requests are counted: the real server counts them after it has answered."""
-    until(lambda: sum(clients.statistics(server, model)["inference_stats"][name]["count"] for name in ["success", "fail"]) >= requests)
+    def is_counted():
+        counted = clients.statistics(server, model)["inference_stats"]
+        return sum(counted[name]["count"] for name in ["success", "fail"]) >= requests
+
+    waiting.eventually("all requests are counted", is_counted)
     told = clients.statistics(server, model)
     counts = {name: told["inference_stats"][name]["count"] for name in ["success", "fail", "queue", "compute_infer"]}
     batches = {batch["batch_size"]: batch["compute_infer"]["count"] for batch in told.get("batch_stats", [])}
     return told["inference_count"], told["execution_count"], counts, batches
 
 
+@tiers.both
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, tmp_path):
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    ours = run("galatea", tmp_path / "galatea", RUNS[case])
-    real = run("triton", tmp_path / "triton", RUNS[case])
-    assert ours == real, json.dumps([ours, real], indent=1)
+def test_real_server_tells_the_same(case, target, stage, recorded):
+    recorded.holds(target, run(target, stage, RUNS[case]))
 
 
 ITERATIVE = {
@@ -103,49 +107,45 @@ def count(number, model="counter", **fields):
     return message(model, {"INPUT": np.full([1, 1], number, np.int32)}, str(number), **fields)
 
 
-def run_counter(target, folder, settings):
-    sequence_plays.write_counter(folder, target, **settings)
-    with servers.TARGETS[target](folder) as server:
-        lines = [f"{reply[1]} {text(reply)}" for reply in play(server, [count(3), count(1), count(2)])[0]]
-        # An inference for each execution, counted by the real server after it has answered. It counts a success for each as
-        # well, and a failure at the end.
-        until(lambda: clients.statistics(server, "counter")["inference_count"] >= 3 + 1 + 2)
-        return sorted(lines, key=lambda line: line[0]), clients.statistics(server, "counter")["inference_count"]
-
-
+@tiers.both
 @pytest.mark.parametrize("case", ITERATIVE)
-def test_requests_are_executed_again_as_by_the_real_server(case, tmp_path):
-    ours = run_counter("galatea", tmp_path / "galatea", ITERATIVE[case])
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    real = run_counter("triton", tmp_path / "triton", ITERATIVE[case])
-    assert ours == real, json.dumps([ours, real], indent=1)
+def test_requests_are_executed_again_as_by_the_real_server(case, target, stage, recorded):
+    server = stage.get(target, lambda folder, target: sequence_plays.write_counter(folder, target, **ITERATIVE[case]))
+    lines = [f"{reply[1]} {text(reply)}" for reply in play(server, [count(3), count(1), count(2)])[0]]
+    # An inference for each execution, counted by the real server after it has answered. It counts a success for each as
+    # well, and a failure at the end.
+    waiting.eventually("each execution is counted", lambda: clients.statistics(server, "counter")["inference_count"] >= 3 + 1 + 2)
+    recorded.holds(target, [sorted(lines, key=lambda line: line[0]), clients.statistics(server, "counter")["inference_count"]])
 
 
-def test_a_model_that_is_not_iterative_cannot_have_its_requests_again(tmp_path):
+def test_a_model_that_is_not_iterative_cannot_have_its_requests_again(stage):
     """The real server leaves such a request open for ever."""
     text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
     plain = "oldest { max_candidate_sequences: 4 }"
-    sequence_plays.write_counter(tmp_path, "galatea", "streams", strategy=plain)
-    sequence_plays.write_counter(tmp_path, "galatea", "single", strategy=plain, decoupled=False)
-    with servers.galatea(tmp_path) as server:
-        for model in ["streams", "single"]:
-            replies, *_ = play(server, [step(5, 2, "s", model=model)])
-            assert replies[-1][0] == text, replies
+
+    def write(folder, target):
+        sequence_plays.write_counter(folder, target, "streams", strategy=plain)
+        sequence_plays.write_counter(folder, target, "single_response", strategy=plain, decoupled=False)
+
+    server = stage.get("galatea", write)
+    for model in ["streams", "single_response"]:
+        replies, *_ = play(server, [step(5, 2, "s", model=model)])
+        assert replies[-1][0] == text, replies
+
+
+def write(folder, target):
+    """Models of one slot, of several instances, and one that dies when it is told to."""
+    sequence_plays.write(folder, target, "single", max_batch_size=1, idle=400_000)
+    sequence_plays.write(folder, target, "waiting", max_batch_size=1)
+    sequence_plays.write(folder, target, "instances", max_batch_size=2, instances=2)
+    sequence_plays.write(folder, target, "numbers", corrid="TYPE_UINT32")
+    sequence_plays.write(folder, target, "texts", corrid="TYPE_STRING")
+    sequence_plays.write(folder, target, "mortal", instances=2, dies=True)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """Ours, with models of one slot, of several instances, and one that dies when it is told to."""
-    folder = tmp_path_factory.mktemp("sequences")
-    sequence_plays.write(folder, "galatea", "single", max_batch_size=1, idle=400_000)
-    sequence_plays.write(folder, "galatea", "waiting", max_batch_size=1)
-    sequence_plays.write(folder, "galatea", "instances", max_batch_size=2, instances=2)
-    sequence_plays.write(folder, "galatea", "numbers", corrid="TYPE_UINT32")
-    sequence_plays.write(folder, "galatea", "texts", corrid="TYPE_STRING")
-    sequence_plays.write(folder, "galatea", "mortal", instances=2, dies=True)
-    with servers.galatea(folder) as running:
-        yield running
+def server(module_stage):
+    return module_stage.get("galatea", write)
 
 
 def ask(server, *requests):
@@ -187,9 +187,9 @@ def test_a_client_that_hangs_up_ends_its_sequence(server):
         arrays = {"INPUT": np.full([1, 1], 7, np.int32)}
         call = stock.async_infer("waiting", clients.inputs(clients.MODULES["grpc"], arrays), lambda result, error: None, sequence_id=2,
                                  sequence_start=True)
-        until(lambda: pending(server) == 1)
+        waiting.eventually("the request waits", lambda: pending(server) == 1)
         call.cancel()
-        until(lambda: pending(server) == 0)
+        waiting.eventually("the request is gone", lambda: pending(server) == 0)
     assert "must specify the START flag" in ask(server, step(2, 1, model="waiting"))[0]
     assert sums(ask(server, step(1, 2, "e", model="waiting"), step(2, 3, "se", model="waiting"))) == [3, 3]
 

@@ -35,10 +35,10 @@ def counters(server, model):
 NO_FAILURES = dict.fromkeys(("REJECTED", "CANCELED", "BACKEND", "OTHER"), 0)
 
 
-def test_a_batch_of_eight(repository, serve):
+def test_a_batch_of_eight(repository, stage):
     """One request of 8 rows."""
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     assert counters(server, "simple") == (0, 0, 0, NO_FAILURES)
     assert post(server, "simple", clients.pair_json(rows=8))[0] == 200
     assert counters(server, "simple") == (1, 8, 1, NO_FAILURES)
@@ -46,25 +46,25 @@ def test_a_batch_of_eight(repository, serve):
     assert [(b["batch_size"], b["compute_infer"]["count"]) for b in counted["batch_stats"]] == [(8, 1)]
 
 
-def test_two_joined(repository, serve):
-    """Two requests in one execution."""
+def test_four_joined(repository, stage):
+    """Four requests in one execution."""
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path, env={"TRITONSERVER_DELAY_SCHEDULER": "2"})
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda rows: post(server, "simple", clients.pair_json(rows)), (1, 3)))
-    assert [status for status, _ in answers] == [200, 200]
-    assert [json.loads(body)["outputs"][0]["shape"] for _, body in answers] == [[1, 16], [3, 16]]
-    assert counters(server, "simple") == (2, 4, 1, NO_FAILURES)
+    server = stage.serves(repository.path, env={"TRITONSERVER_DELAY_SCHEDULER": "4"})
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda rows: post(server, "simple", clients.pair_json(rows)), (1, 3, 2, 1)))
+    assert [status for status, _ in answers] == [200] * 4
+    assert [json.loads(body)["outputs"][0]["shape"] for _, body in answers] == [[1, 16], [3, 16], [2, 16], [1, 16]]
+    assert counters(server, "simple") == (4, 7, 1, NO_FAILURES)
     counted = clients.statistics(server, "simple")
-    assert counted["inference_stats"]["success"]["count"] == 2
-    assert [b["batch_size"] for b in counted["batch_stats"]] == [4]
+    assert counted["inference_stats"]["success"]["count"] == 4
+    assert [b["batch_size"] for b in counted["batch_stats"]] == [7]
 
 
 @pytest.mark.parametrize("how", ["execute", "panic"])
-def test_failed_execution(repository, serve, how):
+def test_failed_execution(repository, stage, how):
     """A failure counts as one of the backend and as an execution, and as no inference; the next request is fine."""
     repository.add("failing", "failing", identity_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     status, answer = post(server, "failing", {**body, "parameters": {"fail": how}})
     assert status == 500 and json.loads(answer)["error"]
@@ -74,11 +74,11 @@ def test_failed_execution(repository, serve, how):
     assert clients.statistics(server, "failing")["inference_stats"]["fail"]["count"] == 1
 
 
-def test_times(repository, serve):
+def test_times(repository, stage):
     """The parts are inside the whole, and waiting behind another request is queue time."""
     delay = 'parameters { key: "execute_delay_ms" value { string_value: "50" } }\n'
     repository.add("slow", "identity", identity_config(more=delay))
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert [s for s, _ in pool.map(lambda _: post(server, "slow", body), range(4))] == [200] * 4
@@ -93,10 +93,10 @@ def test_times(repository, serve):
     assert abs(microseconds - counted["queue"]["ns"] / 1000) <= 4
 
 
-def test_exact_under_load(repository, serve):
+def test_exact_under_load(repository, stage):
     """Two thousand requests from 8 threads over both protocols: not one too few or too many."""
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
 
     def worker(k):
         protocol = ("http", "grpc")[k % 2]
@@ -118,9 +118,9 @@ def test_exact_under_load(repository, serve):
     assert [b["batch_size"] for b in batches] == sorted(b["batch_size"] for b in batches)
 
 
-def test_refused_requests_are_no_executions(repository, serve):
+def test_refused_requests_are_no_executions(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     assert post(server, "simple", {"inputs": []})[0] == 400
     assert counters(server, "simple")[:3] == (0, 0, 0)
     assert clients.statistics(server, "simple")["last_inference"] == 0
@@ -166,10 +166,10 @@ def response_statistics(server):
     return told
 
 
-def test_single_responses(repository, serve):
+def test_single_responses(repository, stage):
     """What upstream's test of `square` looks at: the last response of each request is empty, the two before it fail."""
     repository.add("square", "square", SQUARE)
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     assert response_statistics(server) == {}
     kinds = []
     for number in (4, 6, 3):
@@ -187,11 +187,11 @@ def test_single_responses(repository, serve):
             assert sum(entry[name]["ns"] for name in ENTRY[2:]) == sum(entry[name]["ns"] for name in ENTRY[:2])
 
 
-def test_only_the_first_responses_of_a_stream_are_counted_apart(repository, serve):
+def test_only_the_first_responses_of_a_stream_are_counted_apart(repository, stage):
     """Triton has an entry for every place, however many there are."""
     config = "\n".join(line for line in SQUARE.splitlines() if "CUSTOM" not in line)
     repository.add("square", "square", config)
-    server = serve(repository.path)
+    server = stage.serves(repository.path)
     ask_square(server, 1100)
     counted = response_statistics(server)
     assert set(counted) == {str(place) for place in range(1024)}

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import tritonclient.http
 import clients
 import repositories
 import servers
+import waiting
 
 LIMIT = 60
 # Notes each execution in a file beside the repository: the number of requests, and the sum of their elements. Fails while a
@@ -41,13 +41,6 @@ def sample(name="it", batch_size=1, count=1, data="zero_data: true", data_type="
     value = f"{{ data_type: {data_type} dims: {dims} {data} }}"
     inputs = f'inputs {{ key: "{key}" value {value} }}'
     return f'model_warmup [ {{ name: "{name}" batch_size: {batch_size} count: {count} {inputs} }} ]\n'
-
-
-def until(happened):
-    deadline = time.monotonic() + LIMIT
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
 
 
 class Noting:
@@ -86,14 +79,14 @@ class Noting:
 
 
 @pytest.fixture
-def noting(tmp_path):
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    noting = Noting(tmp_path / "models", folder)
+def noting(tmp_path, shared):
+    """On the shared server; the model is written once, as its code is no part of what changes."""
+    server = shared()
+    server.owns("m")
+    noting = Noting(server.repository, tmp_path)
     noting.write(sample())
-    with servers.galatea(noting.repository, "--model-control-mode=explicit") as server:
-        noting.server = server
-        yield noting
+    noting.server = server
+    return noting
 
 
 def test_each_instance_before_ready_and_at_each_load(noting):
@@ -135,8 +128,8 @@ def test_an_instance_that_is_restarted(noting):
     assert noting.load() == (200, "")
     (_, _, process), = noting.noted()
     os.kill(process, signal.SIGKILL)
-    until(lambda: len(noting.noted()) == 2)
-    until(noting.is_ready)
+    waiting.eventually("the new instance is warm", lambda: len(noting.noted()) == 2)
+    waiting.eventually("the model is ready", noting.is_ready)
     assert noting.infer()[0] == 200
     assert [total for _, total, _ in noting.noted()] == [0, 0, 2]
 
@@ -146,13 +139,13 @@ def test_a_restart_that_stays_cold_is_tried_again(noting):
     (_, _, process), = noting.noted()
     (noting.folder / "cold").touch()
     os.kill(process, signal.SIGKILL)
-    until(lambda: "cannot restart instance m_0_0" in noting.server.text())
+    noting.server.wait_for_line("cannot restart instance m_0_0")
     assert not noting.is_ready()
     status, text = noting.infer()
     assert status == 503 and "failed to run warmup sample 'it'" in text, text
     assert str(noting.repository) not in text
     (noting.folder / "cold").unlink()
-    until(noting.is_ready)
+    waiting.eventually("the model is ready", noting.is_ready)
     assert noting.infer()[0] == 200
 
 
@@ -206,14 +199,14 @@ def pair(first, second, **more):
     return f'{{ name: "pair" {fields} {inputs} }}'
 
 
-def test_onnx_with_a_stock_client(tmp_path):
+def test_onnx_with_a_stock_client(tmp_path, stage):
     samples = [pair("zero_data: true", "random_data: true", batch_size=2, count=3)]
     samples += [pair('input_data_file: "row"', "zero_data: true", batch_size=1)]
     folder = onnx_model(tmp_path, f"model_warmup [ {', '.join(samples)} ]\n")
     (folder / "warmup").mkdir()
     (folder / "warmup/row").write_bytes(np.arange(16, dtype=np.int32).tobytes())
-    with servers.galatea(tmp_path, "--log-verbose=1") as server:
-        client = tritonclient.http.InferenceServerClient(server.http)
+    server = stage.serves(tmp_path, "--log-verbose=1")
+    with tritonclient.http.InferenceServerClient(server.http) as client:
         (counted,) = client.get_inference_statistics("simple")["model_stats"]
         instances = server.text().count("is running warmup sample 'pair' for iteration 3")
         assert instances >= 1
@@ -223,16 +216,16 @@ def test_onnx_with_a_stock_client(tmp_path):
         assert "model 'simple' instance simple_0_0 is running warmup sample 'pair' for iteration 1" in server.text()
 
 
-def test_the_example_of_the_page(tmp_path):
+def test_the_example_of_the_page(tmp_path, stage):
     page = (servers.ROOT / "docs/warm-up.md").read_text()
     example = page.split("```pbtxt\n")[1].split("```")[0]
     folder = onnx_model(tmp_path, example)
     (folder / "warmup").mkdir()
     (folder / "warmup/row").write_bytes(bytes(64))
     assert check("--model-repository", tmp_path) == []
-    with servers.galatea(tmp_path) as server:
-        sizes = {b["batch_size"] for b in clients.statistics(server, "simple")["batch_stats"]}
-        assert sizes == {1, 4}
+    server = stage.serves(tmp_path)
+    sizes = {b["batch_size"] for b in clients.statistics(server, "simple")["batch_stats"]}
+    assert sizes == {1, 4}
 
 
 def check(*arguments):
