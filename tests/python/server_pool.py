@@ -4,6 +4,7 @@ A test loads its models under names of its own and finds none of others. When it
 A server that a test ended or left unready is thrown away; the test that did so fails with that.
 """
 
+import contextlib
 import json
 import re
 import shutil
@@ -71,6 +72,14 @@ class SharedServer:
         self.load(name)
         return name
 
+    def place(self, name, backend, config, load=True, **more):
+        """Writes a model under exactly this name and loads it; its folder. For tests whose other parts know the name."""
+        folder = repositories.write_model(self.repository, name, "galatea", backend, config, **more)
+        self.owns(name)
+        if load:
+            self.load(name)
+        return folder
+
     def owns(self, name):
         """Says that the model belongs to this test: it is unloaded and its folder removed when the test ends."""
         if name not in self._models:
@@ -98,3 +107,11 @@ class SharedServer:
             log = "\n".join(self.log[-40:])
             self._pool.throw_away(self._server)
             raise AssertionError(f"this test damaged the server it shares: {error}; log:\n{log}") from error
+
+
+@contextlib.contextmanager
+def lent(pool, flags=(), env=None, test="module"):
+    """A running server of the pool for a fixture of a whole file; what it loaded is removed when the block ends."""
+    server = SharedServer(pool, pool.get(tuple(flags), env), test)
+    yield server
+    server.leave()
