@@ -83,9 +83,14 @@ def wait_for_end(pids, timeout):
     return left
 
 
-def shared_memory():
-    """Names in /dev/shm but for those of a real Triton that may run beside."""
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(("galatea_test_", "tpb_", "triton_python"))}
+def named_memory(pid):
+    """Memory that has a name in /dev/shm and would stay there if the process were killed."""
+    return [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "/dev/shm/" in line]
+
+
+def running(pid):
+    """Children that have not ended."""
+    return [child for child in children(pid) if not is_zombie(child)]
 
 
 # ---- Pythons

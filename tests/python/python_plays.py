@@ -11,6 +11,7 @@ import tritonclient.http as httpclient
 
 import clients
 from python_requests import MODELS, ask, by_infer, case_input, control, load, own_lines, stream
+from waiting import eventually
 
 VALUES = {
     "BOOL": np.array([True, False]), "INT8": np.array([-128, 127], np.int8), "INT16": np.array([-32768, 5], np.int16),
@@ -92,8 +93,6 @@ def growing(server):
 
 
 ROW = {"IN": np.array([[1, 2]], np.int32)}
-
-
 
 
 def by_request(**more):
@@ -186,12 +185,12 @@ def log(server):
     load(server, "surroundings")
     if "surroundings/log" in server.asked:
         # The lines of that case may still be on their way.
-        server.wait_for_line(r"logged \u00fc and", 10)
+        server.wait_for_line(r"logged \u00fc and")
     start = len(server.log)
     ask(server, "http", "surroundings", case_input(httpclient, "log"))
     # Among the lines of this case alone: those of the one before say the same.
     last = ["logged error", "logged \u00fc and"]
-    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in last), "what was logged", 10)
+    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in last), "what was logged")
     return [re.sub(r"^([IWEV])\S* \S+ .*?\] ", r"\1 ", line) for line in server.log[start:] if "logged" in line]
 
 
@@ -200,7 +199,7 @@ def printed(server):
     start = len(server.log)
     ask(server, "http", "surroundings", case_input(httpclient, "print"))
     wanted = ["printed to stdout", "printed to stderr", "written to descriptor 1", "written to descriptor 2", "no newline at its end"]
-    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in wanted), "what was printed", 10)
+    server.wait(lambda: all(any(w in line for line in server.log[start:]) for w in wanted), "what was printed")
     return sorted(w for w in wanted if any(w in line for line in server.log[start:]))
 
 
@@ -237,11 +236,11 @@ def decoupled_over_grpc(server):
 def after_cancel(server):
     """What the cancelled stream left behind; asked again until the model has noticed."""
     answers = stream(server, "stream", case_input(grpcclient, "until_cancelled"), cancel=True)
-    for _ in range(200):
-        left = stream(server, "stream", case_input(grpcclient, "left"))
-        if "until_cancelled" in left[0]["outputs"]["SAID"]:
-            break
-    return [answers, left[0]["outputs"]["SAID"].get("until_cancelled")]
+
+    def left():
+        return stream(server, "stream", case_input(grpcclient, "left"))[0]["outputs"]["SAID"].get("until_cancelled")
+
+    return [answers, eventually("the model notices that the stream was cancelled", left)]
 
 
 def plain_over_stream(server):

@@ -14,7 +14,6 @@ from tritonclient.utils import InferenceServerException
 import clients
 
 MODELS = Path(__file__).resolve().parent / "models"
-LIMIT = 6
 SHOWN = 24
 NEEDS = {"calls": ["add", "count", "middle", "outputs", "types"], "calls_async": ["add", "count"], "middle": ["add"], "stream": ["add"], "surroundings": ["add"], "accepted": ["add"]}
 NEEDS |= {"example_calls": ["example_add_sub"], "example_calls_async": ["example_add_sub"], "example_calls_stream": ["example_repeat"]}
@@ -78,8 +77,8 @@ def case_input(module, case):
 def ask(server, protocol, model, arrays, **more):
     """The answer to one request with the stock client."""
     load(server, model)
-    options = {"network_timeout": LIMIT, "connection_timeout": LIMIT} if protocol == "http" else {}
-    limit = {} if protocol == "http" else {"client_timeout": LIMIT}
+    options = {"network_timeout": server.limit, "connection_timeout": server.limit} if protocol == "http" else {}
+    limit = {} if protocol == "http" else {"client_timeout": server.limit}
     with clients.client(server, protocol, **options) as stock:
         made = arrays if isinstance(arrays, list) else clients.inputs(clients.MODULES[protocol], arrays)
         try:
@@ -106,11 +105,11 @@ def stream(server, model, arrays, cancel=False, **more):
         first.set()
 
     with clients.client(server, "grpc") as stock:
-        stock.start_stream(on_answer, stream_timeout=LIMIT)
+        stock.start_stream(on_answer, stream_timeout=server.limit)
         made = arrays if isinstance(arrays, list) else clients.inputs(grpcclient, arrays)
         stock.async_stream_infer(model, made, enable_empty_final_response=True, **more)
         if cancel:
-            assert first.wait(LIMIT)
+            assert first.wait(server.limit)
         stock.stop_stream(cancel_requests=cancel)
     return [streamed(result, error) for result, error in (found[:1] if cancel else found)]
 

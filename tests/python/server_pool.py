@@ -4,6 +4,7 @@ A test loads its models under names of its own and finds none of others. When it
 A server that a test ended or left with models is thrown away; the test that did so fails with that.
 """
 
+import contextlib
 import json
 import re
 import shutil
@@ -107,6 +108,14 @@ class SharedServer:
             self.load(name)
         return names
 
+    def place(self, name, backend, config, load=True, **more):
+        """Writes a model under exactly this name and loads it; its folder. For tests whose other parts know the name."""
+        folder = repositories.write_model(self.repository, name, "galatea", backend, config, **more)
+        self.owns(name)
+        if load:
+            self.load(name)
+        return folder
+
     def owns(self, name, folder=None):
         """Says that the model belongs to this test: it is unloaded and its folder removed when the test ends."""
         folder = folder or self.repository / name
@@ -171,3 +180,11 @@ class Stage:
     def end(self):
         while self._ends:
             self._ends.pop()()
+
+
+@contextlib.contextmanager
+def lent(pool, flags=(), env=None, test="module"):
+    """A running server of the pool for a fixture of a whole file; what it loaded is removed when the block ends."""
+    server = SharedServer(pool, pool.get(tuple(flags), env), test)
+    yield server
+    server.leave()

@@ -71,7 +71,7 @@ def descendants(pid):
 
 
 def note_start(command):
-    """Adds a line to the file that counts the starts of servers, for `cargo xtask suite-report`."""
+    """Adds a line to the file that counts the servers that have started, for `cargo xtask suite-report`."""
     if "GALATEA_TEST_STARTS" in os.environ:
         test = os.environ.get("PYTEST_CURRENT_TEST", "(collection)").removesuffix(" (setup)").removesuffix(" (call)")
         with open(os.environ["GALATEA_TEST_STARTS"], "a", encoding="utf-8") as file:
@@ -91,7 +91,7 @@ class Server:
         self._changed = threading.Condition()
         self._closed = False
         self.addresses = {}
-        note_start(command)
+        self._command = command
         self.process = subprocess.Popen(
             [str(part) for part in command], env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -128,6 +128,8 @@ class Server:
             with self._changed:
                 self.log.append(line.rstrip("\n"))
                 if started:
+                    if not self.addresses:
+                        note_start(self._command)
                     self.addresses[started[1]] = started[2]
                 self._changed.notify_all()
         with self._changed:

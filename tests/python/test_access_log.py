@@ -3,7 +3,7 @@
 import json
 import re
 import signal
-import time
+import uuid
 
 import numpy as np
 import pytest
@@ -13,8 +13,11 @@ from tritonclient.utils import InferenceServerException
 import clients
 import raw_http
 import repositories
+import servers
+import shared_flags
 from test_security import address
 from test_streams import message, repeat_arrays
+from waiting import eventually
 
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
@@ -24,7 +27,6 @@ FIELDS = (
 ).split()
 INFER = "/v2/models/simple/infer"
 VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
-LIMIT = 20
 
 SPANS = """\
 import json
@@ -51,14 +53,43 @@ class TritonPythonModel:
 SPANS_CONFIG = repositories.tensor("input", "INPUT0", "TYPE_FP32", "-1") + repositories.tensor("output", "OUTPUT0", "TYPE_STRING", "2")
 
 
-@pytest.fixture
-def start(repository, serve):
-    def started(*flags):
-        repository.add("simple", "add_sub", repositories.add_sub_config())
-        repository.add("repeat", "repeat", repositories.REPEAT_CONFIG)
-        return serve(repository.path, *flags)
+def with_models(server):
+    server.place("simple", "add_sub", repositories.add_sub_config())
+    server.place("repeat", "repeat", repositories.REPEAT_CONFIG)
+    return server
 
-    return started
+
+class Lines:
+    """The lines of an access log from now on; other tests use the server as well."""
+
+    def __init__(self, server, file, read):
+        self.file, self.read, self.mark = file, read, f"/v2/mark-{uuid.uuid4().hex}"
+        clients.ask(server.http, "GET", self.mark)
+        eventually("the access log has the line of the mark", lambda: self.mark in file.read_text())
+
+    def take(self, count):
+        """The first lines after the mark, waited for; each is whole."""
+
+        def lines():
+            text = self.file.read_text().rpartition(self.mark)[2].splitlines(keepends=True)[1:]
+            return [line for line in text if line.endswith("\n")]
+
+        eventually(f"{count} lines come", lambda: len(lines()) >= count)
+        return [self.read(line.rstrip("\n")) for line in lines()]
+
+
+@pytest.fixture
+def logged(shared):
+    """A server with an access log in a file, and the lines of it that come."""
+    flags, env = shared_flags.observed()
+    server = with_models(shared(*flags, env=env))
+    return server, Lines(server, shared_flags.access_log(), parsed)
+
+
+@pytest.fixture
+def plain(shared):
+    """A server without an access log."""
+    return with_models(shared())
 
 
 def parsed(line):
@@ -68,20 +99,8 @@ def parsed(line):
     return {"time": time_, **values}
 
 
-def lines_of(file, count, read=parsed):
-    """The first lines, waited for; each is whole."""
-    deadline = time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        lines = file.read_text().splitlines() if file.exists() else []
-        if len(lines) >= count:
-            return [read(line) for line in lines]
-        time.sleep(0.01)
-    raise AssertionError(f"{count} lines did not come: {lines}")
-
-
-def test_every_request_has_a_line(start, tmp_path):
-    file = tmp_path / "access.log"
-    server = start(f"--access-log={file}")
+def test_every_request_has_a_line(logged):
+    server, lines = logged
     body = {"id": "a b", **clients.pair_json()}
     sent = json.dumps(body).encode()
     status, _, answer = clients.ask(server.http, "POST", INFER, sent, {"traceparent": TRACEPARENT})
@@ -92,7 +111,7 @@ def test_every_request_has_a_line(start, tmp_path):
     assert clients.ask(server.http, "PUT", "/v2")[0] == 405
     assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 200
     assert raw_http.exchange(address(server.http), b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n")[0] == 431
-    good, wrong, unknown, lost, method, malformed = lines_of(file, 6)
+    good, wrong, unknown, lost, method, malformed = lines.take(6)
     assert list(good) == FIELDS
     expected = {
         "id": "a b", "protocol": "http", "method": "POST", "path": INFER, "model": "simple", "version": "1", "status": "200",
@@ -109,9 +128,9 @@ def test_every_request_has_a_line(start, tmp_path):
     assert (malformed["status"], malformed["method"], malformed["path"]) == ("431", "-", "-")
 
 
-def test_requests_that_are_too_long_or_find_no_room_have_a_line(start, tmp_path):
-    file = tmp_path / "access.log"
-    server = start(f"--access-log={file}", "--memory-budget=32M", "--http-max-input-size=1000")
+def test_requests_that_are_too_long_or_find_no_room_have_a_line(shared):
+    server = with_models(shared(*shared_flags.narrow()))
+    lines = Lines(server, shared_flags.narrow_log(), parsed)
     assert clients.ask(server.http, "POST", INFER, {"inputs": [], "id": "x" * 2000})[0] == 400
     big = {"INPUT0": np.zeros((1, 16 << 20), np.int32)}
     text = json.dumps(
@@ -121,17 +140,16 @@ def test_requests_that_are_too_long_or_find_no_room_have_a_line(start, tmp_path)
     assert raw_http.exchange(address(server.http), sent)[0] == 503
     with clients.client(server, "grpc") as stock, pytest.raises(InferenceServerException, match="EXHAUSTED"):
         clients.infer(stock, "grpc", "simple", big)
-    long, no_room, call = lines_of(file, 3)
+    long, no_room, call = lines.take(3)
     assert (long["status"], long["model"], long["protocol"]) == ("400", "simple", "http")
     assert (no_room["status"], no_room["model"], no_room["queue_us"]) == ("503", "simple", "-")
     assert (call["status"], call["protocol"]) == ("8", "grpc")
     for reason in ("Use --http-max-input-size", "Exhausted"):
-        assert server.wait_for_line(reason, LIMIT)
+        assert server.wait_for_line(reason)
 
 
-def test_calls_and_the_requests_of_a_stream_have_a_line_each(start, tmp_path):
-    file = tmp_path / "access.log"
-    server = start(f"--access-log={file}")
+def test_calls_and_the_requests_of_a_stream_have_a_line_each(logged):
+    server, logged_lines = logged
     pair = {name: np.ones((1, 16), np.int32) for name in ("INPUT0", "INPUT1")}
     with clients.client(server, "grpc") as stock:
         clients.infer(stock, "grpc", "simple", pair, request_id="7", headers={"traceparent": TRACEPARENT})
@@ -142,11 +160,9 @@ def test_calls_and_the_requests_of_a_stream_have_a_line_each(start, tmp_path):
         for request_id in ("s1", "s2"):
             stock.async_stream_infer("repeat", clients.inputs(grpcclient, repeat_arrays([1, 2])), request_id=request_id)
         stock.async_stream_infer("nope", clients.inputs(grpcclient, repeat_arrays([1])), request_id="s3")
-        deadline = time.monotonic() + LIMIT
-        while len(answers) < 5 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually("the stream is answered", lambda: len(answers) == 5)
         stock.stop_stream()
-    lines = {line["id"]: line for line in lines_of(file, 5)}
+    lines = {line["id"]: line for line in logged_lines.take(5)}
     assert {(line["protocol"], line["method"]) for line in lines.values()} == {("grpc", "POST")}
     unary, stream = (f"/inference.GRPCInferenceService/{name}" for name in ("ModelInfer", "ModelStreamInfer"))
     one = lines["7"]
@@ -162,113 +178,109 @@ def test_calls_and_the_requests_of_a_stream_have_a_line_each(start, tmp_path):
     assert (lines["s3"]["model"], lines["s3"]["queue_us"]) == ("nope", "-") and lines["s3"]["status"] != "0"
 
 
-def test_a_file_that_was_moved_is_opened_again_at_sighup(start, tmp_path):
-    file, moved = tmp_path / "access.log", tmp_path / "access.log.1"
-    server = start(f"--access-log={file}")
-    clients.ask(server.http, "GET", "/v2")
-    lines_of(file, 1)
+def test_a_file_that_was_moved_is_opened_again_at_sighup(logged, tmp_path):
+    server, _ = logged
+    file, moved = shared_flags.access_log(), tmp_path / "access.log.1"
     file.rename(moved)
+    clients.ask(server.http, "GET", "/v2/before")
+    eventually("the line comes to the file that was moved", lambda: "path=/v2/before" in moved.read_text())
     server.process.send_signal(signal.SIGHUP)
-    deadline = time.monotonic() + LIMIT
-    while not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually("the file is opened again", file.exists)
     clients.ask(server.http, "GET", "/v2/models/simple")
-    assert [line["path"] for line in lines_of(file, 1)] == ["/v2/models/simple"]
-    assert [line["path"] for line in lines_of(moved, 1)] == ["/v2"]
-    assert server.stop() == 0
+    eventually("the line comes to the new file", lambda: "path=/v2/models/simple " in file.read_text())
+    assert "path=/v2/before" not in file.read_text() and "path=/v2/models/simple " not in moved.read_text()
 
 
-def test_without_a_file_lines_go_to_stdout(start):
-    server = start("--access-log")
-    clients.ask(server.http, "POST", INFER, {"id": "to-stdout", **clients.pair_json()})
-    line = parsed(server.wait_for_line("^[0-9-]+T.* id=to-stdout ", LIMIT))
+@pytest.fixture
+def verbose(shared):
+    """A server whose lines go to stdout."""
+    return with_models(shared("--access-log", "--log-verbose=3"))
+
+
+def test_without_a_file_lines_go_to_stdout(verbose):
+    clients.ask(verbose.http, "POST", INFER, {"id": "to-stdout", **clients.pair_json()})
+    line = parsed(verbose.wait_for_line("^[0-9-]+T.* id=to-stdout "))
     assert line["status"] == "200"
 
 
-def test_lines_are_json_where_the_log_is(start, tmp_path):
-    file = tmp_path / "access.log"
-    server = start(f"--access-log={file}", "--log-format=json")
+def test_lines_are_json_where_the_log_is(shared):
+    server = with_models(shared(*shared_flags.in_json()))
+    lines = Lines(server, shared_flags.folder() / "json.log", json.loads)
     clients.ask(server.http, "POST", INFER, {"id": "j\n1", **clients.pair_json()})
     clients.ask(server.http, "POST", INFER, {"id": "j2", "inputs": []})
-    good, bad = lines_of(file, 2, json.loads)
+    good, bad = lines.take(2)
     assert list(good) == ["type", *FIELDS] and good["type"] == "access"
     assert (good["id"], good["version"], good["status"], good["trace_id"]) == ("j\n1", 1, 200, None)
     assert (bad["id"], bad["status"], bad["queue_us"]) == ("j2", 400, None)
-    failed = json.loads(server.wait_for_line("request id j2", LIMIT))
+    failed = json.loads(server.wait_for_line("request id j2"))
     assert (failed["model"], failed["version"], failed["request_id"]) == ("simple", 1, "j2")
 
 
-def test_verbose_levels_tell_what_the_real_servers_do(start):
-    server = start("--log-verbose=3")
+def test_verbose_levels_tell_what_the_real_servers_do(verbose):
+    server = verbose
     clients.ask(server.http, "POST", INFER, {"id": "v1", **clients.pair_json()})
     for pattern in (
         "HTTP request: POST " + INFER, r"\[request id: v1\] prepared: model: simple, requested version: -1, actual version: 1, batch size: 1",
         r"\[request id: v1\] input: INPUT0, type: INT32, shape: \[1,16\], 64 bytes", "model simple, instance simple_0, executing 1 requests",
         r"\[request id: v1\] HTTP answer to POST " + INFER + ": 200, ",
     ):
-        assert server.wait_for_line(pattern, LIMIT).startswith("I")
+        assert server.wait_for_line(pattern).startswith("I")
 
 
-def test_a_request_cannot_forge_a_line(start, tmp_path):
-    file = tmp_path / "access.log"
-    server = start(f"--access-log={file}")
+def test_a_request_cannot_forge_a_line(logged):
+    server, found = logged
     forged = "x\n2026-01-01T00:00:00.000000Z id=forged status=200"
     clients.ask(server.http, "POST", INFER, {"id": forged, **clients.pair_json()})
     clients.ask(server.http, "POST", INFER, {"id": forged, "inputs": []})
-    lines = lines_of(file, 2)
+    lines = found.take(2)
     assert len(lines) == 2 and lines[0]["id"] == forged
     assert not [line for line in server.log if line.startswith("2026-01-01")]
 
 
-def test_a_folder_that_is_not_there_is_told_at_once(repository, serve):
-    server = serve(repository.path, "--access-log=/nonexistent/access.log", wait=False)
+def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
+    server = servers.galatea(tmp_path, "--access-log=/nonexistent/access.log", wait=False)
     assert server.wait_for_exit() == 1
     assert "failed to open access log '/nonexistent/access.log' (--access-log)" in server.text()
 
 
-def test_a_failed_request_has_a_line_in_the_log(start):
-    server = start()
+def test_a_failed_request_has_a_line_in_the_log(plain):
+    server = plain
     clients.ask(server.http, "POST", INFER, {"id": "bad-1", "inputs": []}, {"traceparent": TRACEPARENT})
-    line = server.wait_for_line("bad-1", LIMIT)
+    line = server.wait_for_line("bad-1")
     assert line.startswith("I") and "model 'simple' version 1, request id bad-1, trace 00-" + TRACE_ID in line
     assert "Invalid argument: " in line
     clients.ask(server.http, "POST", "/v2/models/nope/infer", {"inputs": []})
-    line = server.wait_for_line("POST /v2/models/nope/infer", LIMIT)
+    line = server.wait_for_line("POST /v2/models/nope/infer")
     assert "Request for unknown model: 'nope' is not found" in line
     with clients.client(server, "grpc") as stock, pytest.raises(InferenceServerException):
         clients.infer(stock, "grpc", "simple", {"INPUT0": np.zeros((1, 16), np.int32)}, request_id="bad-2")
-    line = server.wait_for_line("bad-2", LIMIT)
+    line = server.wait_for_line("bad-2")
     assert "model 'simple' version 1, request id bad-2: Invalid argument: " in line
     # A stream goes on after a request that fails.
     request = message("simple", {"INPUT0": np.zeros((1, 16), np.int32)}, "bad-3")
     with clients.client(server, "grpc") as stock:
         list(stock._client_stub.ModelStreamInfer(iter([request])))
-    server.wait_for_line("bad-3", LIMIT)
+    server.wait_for_line("bad-3")
 
 
-def test_a_flood_of_bad_requests_has_few_lines_and_a_count(start):
-    server = start()
-    sent = raw_http.post(INFER, b'{"id":"flood","inputs":[]}')
-    began = time.monotonic()
+def test_a_flood_of_bad_requests_has_few_lines_and_a_count(shared):
+    server = shared()
+    name = server.add("flooded", "add_sub", repositories.add_sub_config())
+    sent = raw_http.post(INFER.replace("simple", name), b'{"id":"flood","inputs":[]}')
     for _ in range(400):
         raw_http.exchange(address(server.http), sent)
-    took = time.monotonic() - began
-    deadline = time.monotonic() + LIMIT
-    while not [line for line in server.log if "more requests to model 'simple' failed" in line]:
-        assert time.monotonic() < deadline, "no count, although nothing fails any more"
-        time.sleep(0.05)
-    lines = [line for line in server.log if "request id flood" in line]
-    assert len(lines) <= 10 * (took + LIMIT) and len(lines) < 400
+    # The count comes although nothing fails any more.
+    server.wait_for_line(f"more requests to model '{name}' failed")
+    assert len([line for line in server.text().splitlines() if "request id flood" in line]) < 400
 
 
-def test_models_know_their_span_and_pass_it_on(repository, serve):
+def test_models_know_their_span_and_pass_it_on(shared):
+    server = shared()
     for name, calls in (("span", False), ("caller", True)):
-        files = {"1/model.py": f"CALLS = {calls}\n" + SPANS}
-        repository.add(name, "python", SPANS_CONFIG, files=files)
+        server.place(name, "python", SPANS_CONFIG, files={"1/model.py": f"CALLS = {calls}\n" + SPANS})
     step = 'step [ { model_name: "span" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" } ' \
            'output_map { key: "OUTPUT0" value: "OUTPUT0" } } ]'
-    repository.add("pipeline", "ensemble", SPANS_CONFIG + f"ensemble_scheduling {{ {step} }}\n")
-    server = serve(repository.path)
+    server.place("pipeline", "ensemble", SPANS_CONFIG + f"ensemble_scheduling {{ {step} }}\n")
 
     def asked(model, headers):
         body = {"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "data": [0]}]}

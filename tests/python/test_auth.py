@@ -64,7 +64,8 @@ def folder(tmp_path_factory):
 def server(folder):
     (folder / "policy.toml").write_text(auth_cases.table_policy())
     flags = (*EXPLICIT, f"--auth-policy={folder / 'policy.toml'}", f"--access-log={folder / 'access.log'}", "--log-verbose=2")
-    with servers.galatea(folder / "models", *flags) as running:
+    flags += ("--allow-sagemaker=true", "--sagemaker-port=0")
+    with servers.galatea(folder / "models", *flags, env={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "simple"}) as running:
         yield running
 
 
@@ -180,19 +181,20 @@ def test_every_grpc_call(server):
                 reload_model(server)
 
 
-def test_cloud_platforms(folder):
-    (folder / "policy.toml").write_text(auth_cases.table_policy())
-    environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "simple"}
-    flags = (f"--auth-policy={folder / 'policy.toml'}", "--allow-sagemaker=true", "--sagemaker-port=0", *EXPLICIT)
-    with servers.galatea(folder / "models", *flags, env=environment) as server:
-        address = re.search(r"HTTPService at ([^\"\s]+)", server.wait_for_line("Started Sagemaker HTTPService at "))[1]
-        for method, path, need in (
-            ("GET", "/ping", OPEN), ("POST", "/invocations", INFER), ("GET", "/models", READ_ALL), ("GET", "/models/simple", READ),
-            ("POST", "/models/simple/invoke", INFER), ("POST", "/models", CONTROL_ALL), ("DELETE", "/models/simple", CONTROL),
-        ):
-            check_http(address, path, method, need)
+def test_sagemaker(server):
+    address = re.search(r"HTTPService at ([^\"\s]+)", server.wait_for_line("Started Sagemaker HTTPService at "))[1]
+    for method, path, need in (
+        ("GET", "/ping", OPEN), ("POST", "/invocations", INFER), ("GET", "/models", READ_ALL), ("GET", "/models/simple", READ),
+        ("POST", "/models/simple/invoke", INFER), ("POST", "/models", CONTROL_ALL), ("DELETE", "/models/simple", CONTROL),
+    ):
+        check_http(address, path, method, need)
+    reload_model(server)
+
+
+def test_vertex_ai(folder):
     environment = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "0", "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"}
-    flags = (flags[0], "--vertex-ai-default-model=simple", *EXPLICIT)
+    (folder / "policy.toml").write_text(auth_cases.table_policy())
+    flags = (f"--auth-policy={folder / 'policy.toml'}", "--vertex-ai-default-model=simple", *EXPLICIT)
     with servers.galatea(folder / "models", *flags, env=environment, services=1) as server:
         address = re.search(r"HTTPService at ([^\"\s]+)", server.wait_for_line("Started Vertex AI HTTPService at "))[1]
         check_http(address, "/h", "GET", OPEN)

@@ -29,7 +29,8 @@ class Files:
         self.known = self.authority.issue("/O=Acme/CN=trainer-1")
         self.unknown = self.authority.issue("/O=Acme Two/CN=trainer-1")
         write_model(folder / "models", "identity", "galatea", "identity", identity_config(dims="4", max_batch_size=2))
-        (folder / "policy.toml").write_text(POLICY + key_entry("reader", "secret-of-reader", ["read"]))
+        (folder / "policy.toml").write_text(POLICY + key_entry("reader", "secret-of-reader", ["read"])
+                                            + key_entry("operator", "secret-of-operator", ["admin"]))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def server(files):
     flags = [
         f"--https-cert={pair.certificate}", f"--https-key={pair.key}", f"--https-root-cert={roots}", "--grpc-use-ssl-mutual=true",
         f"--grpc-server-cert={pair.certificate}", f"--grpc-server-key={pair.key}", f"--grpc-root-cert={roots}",
-        f"--auth-policy={files.folder / 'policy.toml'}", f"--access-log={files.folder / 'access.log'}",
+        "--hardened", "--model-control-mode=explicit", "--load-model=*", f"--auth-policy={files.folder / 'policy.toml'}", f"--access-log={files.folder / 'access.log'}",
     ]
     with servers.galatea(files.folder / "models", *flags) as running:
         yield running
@@ -92,3 +93,11 @@ def test_a_key_that_is_sent_counts_and_not_the_certificate(files, server):
     for pair in (files.known, files.unknown):
         assert curl(files, server, pair, "/v2/models/identity", "-H", header) == 200
         assert curl(files, server, pair, "/v2/models/identity", "-H", "Authorization: Bearer wrong") == 401
+
+
+def test_of_a_hardened_server_those_have_control_who_may(files, server):
+    unload = "/v2/repository/models/identity/unload"
+    assert curl(files, server, files.unknown, unload, "-d", "{}") == 401
+    assert curl(files, server, files.known, unload, "-d", "{}") == 403
+    header = "Authorization: Bearer secret-of-operator"
+    assert curl(files, server, files.unknown, unload, "-H", header, "-d", "{}") == 200

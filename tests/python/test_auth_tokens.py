@@ -18,8 +18,10 @@ import tritonclient.http as httpclient
 import auth_cases
 import clients
 import servers
+import tiers
 from auth_cases import bearer, jwt_table, key_entry
 from repositories import add_sub_config, write_model
+from waiting import LIMIT, eventually
 
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
 KIDS = ("rs", "es", "ed")
@@ -34,29 +36,39 @@ def issuer():
     made.stop()
 
 
-@pytest.fixture
-def models(tmp_path):
-    write_model(tmp_path / "models", "simple", "galatea", "add_sub", add_sub_config())
-    return tmp_path / "models"
+class Policies:
+    """A server whose policy each test replaces by its own; files that a policy names lie beside it, in `folder`."""
 
+    def __init__(self, folder):
+        self.folder, self.path = folder, folder / "policy.toml"
+        write_model(folder / "models", "simple", "galatea", "add_sub", add_sub_config())
+        self.path.write_text(key_entry("first", "first", ["read"]))
+        self.server = servers.galatea(folder / "models", *EXPLICIT, f"--auth-policy={self.path}")
+        self.taken = 0
 
-@contextlib.contextmanager
-def serving(models, policy, wait=True, **options):
-    """A server with this policy, which lies beside the models."""
-    path = models.parent / "policy.toml"
-    path.write_text(policy)
-    with servers.galatea(models, *EXPLICIT, f"--auth-policy={path}", wait=wait, **options) as server:
-        yield server
+    def install(self, policy):
+        """The server, once it has taken the policy; its log begins there."""
+        server, before = self.server, len(self.server.log)
+        server.log_begins = before
+        # A file of the same text would be no change.
+        replace(self.path, f"# {self.taken}\n{policy}")
+        self.taken += 1
+        server.wait_for_line("authentication: policy changed")
+        return server
 
 
 @pytest.fixture(scope="module")
-def server(issuer, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokens")
-    write_model(folder / "models", "simple", "galatea", "add_sub", add_sub_config())
-    (folder / "keys.json").write_text(issuer.key_set(*KIDS))
-    policy = jwt_table('jwks_file = "keys.json"', "leeway_secs = 30") + '[[grants]]\ngroup = "ml-*"\nroles = "control"\n'
-    with serving(folder / "models", policy) as running:
-        yield running
+def policies(tmp_path_factory):
+    made = Policies(tmp_path_factory.mktemp("tokens"))
+    yield made
+    made.server.stop()
+
+
+@pytest.fixture
+def server(issuer, policies):
+    """One that trusts the issuer."""
+    (policies.folder / "keys.json").write_text(issuer.key_set(*KIDS))
+    return policies.install(jwt_table('jwks_file = "keys.json"', "leeway_secs = 30") + '[[grants]]\ngroup = "ml-*"\nroles = "control"\n')
 
 
 def ask(server, token, path="/v2/models/simple"):
@@ -131,17 +143,17 @@ def test_a_token_that_was_cut_or_changed(server, issuer):
         assert ask(server, bad)[0] == 401, bad
 
 
-def test_no_token_is_in_the_log(issuer, models):
-    (models.parent / "keys.json").write_text(issuer.key_set("ed"))
+def test_no_token_is_in_the_log(issuer, server):
     tokens = [issuer.token(), issuer.token(aud="other"), issuer.token("ed2", {"kid": "ed"})]
-    with serving(models, jwt_table('jwks_file = "keys.json"')) as server:
-        for token in tokens:
-            ask(server, token)
-        server.wait_for_line("the signature of the token is wrong")
-        assert "another audience" in server.text()
-        for token in tokens:
-            for part in token.split(".")[1:]:
-                assert part not in server.text()
+    for token, said in zip(tokens, ("simple", "another audience", "the signature of the token is wrong")):
+        assert said in ask(server, token)[1]
+    # What was told a moment before, by other tests of this server, is not told again.
+    server.log_begins = 0
+    server.wait_for_line("the signature of the token is wrong")
+    server.wait_for_line("another audience")
+    for token in tokens:
+        for part in token.split(".")[1:]:
+            assert part not in server.text()
 
 
 class KeyServer:
@@ -172,7 +184,7 @@ class KeyServer:
 
     def wait(self, times=1):
         for _ in range(times):
-            assert self.asked.acquire(timeout=30), "nobody asked for the keys"
+            assert self.asked.acquire(timeout=LIMIT), "nobody asked for the keys"
 
     def stop(self):
         self.server.shutdown()
@@ -186,49 +198,59 @@ def keys():
     made.stop()
 
 
-def test_keys_of_an_address_are_fetched_and_change(issuer, models, keys):
+def of_address(keys, refresh):
+    return jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = {refresh}')
+
+
+def test_keys_of_an_address_are_fetched_and_change(issuer, policies, keys):
     keys.answer = (200, issuer.key_set("ed").encode())
-    with serving(models, jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = 1')) as server:
-        server.wait_for_line("authentication: 1 keys of the issuer")
-        assert ask(server, issuer.token("ed"))[0] == 200
-        refused(server, issuer.token("es"), "is not known to this server")
-        keys.answer = (200, issuer.key_set("es", "rs").encode())
-        server.wait_for_line("authentication: 2 keys of the issuer")
-        assert ask(server, issuer.token("es"))[0] == 200
-        # Also one that was let in before.
-        assert ask(server, issuer.token("ed"))[0] == 401
+    server = policies.install(of_address(keys, 1))
+    server.wait_for_line("authentication: 1 keys of the issuer")
+    assert ask(server, issuer.token("ed"))[0] == 200
+    refused(server, issuer.token("es"), "is not known to this server")
+    keys.answer = (200, issuer.key_set("es", "rs").encode())
+    server.wait_for_line("authentication: 2 keys of the issuer")
+    assert ask(server, issuer.token("es"))[0] == 200
+    # Also one that was let in before.
+    assert ask(server, issuer.token("ed"))[0] == 401
 
 
-def test_an_unknown_key_has_the_keys_fetched_before_their_time(issuer, models, keys):
+def test_an_unknown_key_has_the_keys_fetched_before_their_time(issuer, policies, keys):
     keys.answer = (200, issuer.key_set("ed").encode())
-    with serving(models, jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = 86400')) as server:
-        server.wait_for_line("authentication: 1 keys of the issuer")
-        keys.answer = (200, issuer.key_set("ed", "es").encode())
-        assert ask(server, issuer.token("es"))[0] == 401
-        server.wait_for_line("authentication: 2 keys of the issuer")
-        assert ask(server, issuer.token("es"))[0] == 200
+    server = policies.install(of_address(keys, 86400))
+    server.wait_for_line("authentication: 1 keys of the issuer")
+    keys.answer = (200, issuer.key_set("ed", "es").encode())
+    assert ask(server, issuer.token("es"))[0] == 401
+    server.wait_for_line("authentication: 2 keys of the issuer")
+    assert ask(server, issuer.token("es"))[0] == 200
 
 
-@pytest.mark.parametrize("answer", [(500, b"down"), (200, b"no keys"), (200, b"{\"keys\": []}"), (200, b" " * (1 << 20)), (302, b"")])
-def test_an_address_that_fails_keeps_the_keys(issuer, models, keys, answer):
+FAILURES = [(500, b"down"), (200, b"no keys")]
+MORE_FAILURES = [(200, b"{\"keys\": []}"), (200, b" " * (1 << 20)), (302, b"")]
+
+
+@pytest.mark.parametrize("answer", [*FAILURES, *(pytest.param(each, marks=tiers.peers) for each in MORE_FAILURES)])
+def test_an_address_that_fails_keeps_the_keys(issuer, policies, keys, answer):
     keys.answer = (200, issuer.key_set("ed").encode())
-    with serving(models, jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = 1')) as server:
-        server.wait_for_line("authentication: 1 keys of the issuer")
-        keys.answer = answer
-        server.wait_for_line("could not be fetched, those before go on")
-        while keys.asked.acquire(blocking=False):
-            pass
-        keys.wait(2)
-        assert ask(server, issuer.token("ed"))[0] == 200
-        assert server.text().count("could not be fetched") == 1, "told once"
-        keys.answer = (200, issuer.key_set("es").encode())
-        server.wait_for_line("answers again")
-        server.wait(lambda: server.text().count("authentication: 1 keys of the issuer") == 2, "the new keys")
-        assert ask(server, issuer.token("es"))[0] == 200
+    server = policies.install(of_address(keys, 1))
+    server.wait_for_line("authentication: 1 keys of the issuer")
+    keys.answer = answer
+    server.wait_for_line("could not be fetched, those before go on")
+    while keys.asked.acquire(blocking=False):
+        pass
+    keys.wait(2)
+    assert ask(server, issuer.token("ed"))[0] == 200
+    assert server.text().count("could not be fetched") == 1, "told once"
+    keys.answer = (200, issuer.key_set("es").encode())
+    server.wait_for_line("answers again")
+    server.wait(lambda: server.text().count("authentication: 1 keys of the issuer") == 2, "the new keys")
+    assert ask(server, issuer.token("es"))[0] == 200
 
 
-def test_a_server_starts_without_its_issuer(issuer, models, keys):
-    with serving(models, jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = 1') + key_entry("k", "secret", ["read"])) as server:
+def test_a_server_starts_without_its_issuer(issuer, tmp_path, keys):
+    write_model(tmp_path / "models", "simple", "galatea", "add_sub", add_sub_config())
+    (tmp_path / "policy.toml").write_text(of_address(keys, 1) + key_entry("k", "secret", ["read"]))
+    with servers.galatea(tmp_path / "models", *EXPLICIT, f"--auth-policy={tmp_path / 'policy.toml'}") as server:
         server.wait_for_line("could not be fetched")
         assert ask(server, "secret")[0] == 200
         refused(server, issuer.token("ed"), "is not known to this server")
@@ -244,81 +266,74 @@ def replace(path, text):
     os.replace(other, path)
 
 
-def test_a_changed_policy_is_taken_and_a_broken_one_is_not(models):
-    path = models.parent / "policy.toml"
-    with serving(models, key_entry("a", "old", ["read"])) as server:
-        assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
-        replace(path, key_entry("a", "new", ["raed"]))
-        line = server.wait_for_line("the changed policy is not taken")
-        assert 'policy.toml:4:10: there is no role \'raed\'; did you mean' in line.replace('\\"', '"'), line
-        assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
-        replace(path, key_entry("a", "new", ["read"]))
-        server.wait_for_line("authentication: policy changed: 1 API keys")
-        assert (ask(server, "old")[0], ask(server, "new")[0]) == (401, 200)
+def test_a_changed_policy_is_taken_and_a_broken_one_is_not(policies):
+    server = policies.install(key_entry("a", "old", ["read"]))
+    assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
+    replace(policies.path, key_entry("a", "new", ["raed"]))
+    line = server.wait_for_line("the changed policy is not taken")
+    assert 'policy.toml:4:10: there is no role \'raed\'; did you mean' in line.replace('\\"', '"'), line
+    assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
+    server.log_begins = len(server.log)
+    replace(policies.path, key_entry("a", "new", ["read"]))
+    server.wait_for_line("authentication: policy changed: 1 API keys")
+    assert (ask(server, "old")[0], ask(server, "new")[0]) == (401, 200)
 
 
-def test_a_changed_file_of_keys_is_taken_and_a_broken_one_is_not(issuer, models):
-    path = models.parent / "keys.json"
+def test_a_changed_file_of_keys_is_taken_and_a_broken_one_is_not(issuer, policies):
+    path = policies.folder / "keys.json"
     path.write_text(issuer.key_set("ed"))
-    with serving(models, jwt_table('jwks_file = "keys.json"')) as server:
-        assert ask(server, issuer.token("ed"))[0] == 200
-        replace(path, "{")
-        server.wait_for_line("the changed keys are not taken")
-        assert ask(server, issuer.token("ed"))[0] == 200
-        replace(path, issuer.key_set("es"))
-        server.wait_for_line("authentication: 1 keys of the issuer")
-        assert (ask(server, issuer.token("ed"))[0], ask(server, issuer.token("es"))[0]) == (401, 200)
+    server = policies.install(jwt_table('jwks_file = "keys.json"'))
+    assert ask(server, issuer.token("ed"))[0] == 200
+    server.log_begins = len(server.log)
+    replace(path, "{")
+    server.wait_for_line("the changed keys are not taken")
+    assert ask(server, issuer.token("ed"))[0] == 200
+    replace(path, issuer.key_set("es"))
+    server.wait_for_line("authentication: 1 keys of the issuer")
+    assert (ask(server, issuer.token("ed"))[0], ask(server, issuer.token("es"))[0]) == (401, 200)
 
 
-def test_a_stream_ends_to_be_answered_when_its_token_expires(issuer, models, pair):
-    (models.parent / "keys.json").write_text(issuer.key_set("ed"))
-    with serving(models, jwt_table('jwks_file = "keys.json"', "leeway_secs = 0")) as server:
-        stock, answers = grpcclient.InferenceServerClient(server.grpc), []
-        got = threading.Condition()
+def test_a_stream_ends_to_be_answered_when_its_token_expires(issuer, policies, pair):
+    (policies.folder / "keys.json").write_text(issuer.key_set("ed"))
+    server = policies.install(jwt_table('jwks_file = "keys.json"', "leeway_secs = 0"))
+    stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
+    # The first answer is there long before; nothing tells the server another time.
+    token = issuer.token(exp=int(time.time()) + 5)
+    stock.start_stream(lambda result, error: answers.put(error), headers={"authorization": f"Bearer {token}"})
+    inputs = clients.inputs(grpcclient, dict(zip(("INPUT0", "INPUT1"), pair)))
 
-        def take(result, error):
-            with got:
-                answers.append(error)
-                got.notify_all()
-
-        token = issuer.token(exp=int(time.time()) + 3)
-        stock.start_stream(take, headers={"authorization": f"Bearer {token}"})
-        inputs = clients.inputs(grpcclient, dict(zip(("INPUT0", "INPUT1"), pair)))
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and not any(answers):
-            sent = len(answers)
-            stock.async_stream_infer("simple", inputs)
-            with got:
-                assert got.wait_for(lambda: len(answers) > sent, 10)
-        assert answers[0] is None and "the credential has expired" in str(answers[-1])
-        stock.stop_stream()
-
-
-def test_a_key_that_is_taken_out_is_not_known_on_open_streams(models, pair):
-    with serving(models, key_entry("a", "secret", ["infer"])) as server:
-        stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
-        stock.start_stream(lambda result, error: answers.put(error), headers={"x-api-key": "secret"})
-        inputs = clients.inputs(grpcclient, dict(zip(("INPUT0", "INPUT1"), pair)))
+    def answer():
         stock.async_stream_infer("simple", inputs)
-        assert answers.get(timeout=20) is None
-        replace(models.parent / "policy.toml", key_entry("a", "secret", ["read"]))
-        server.wait_for_line("authentication: policy changed")
-        stock.async_stream_infer("simple", inputs)
-        assert "identity 'a' lacks the role 'infer' for model 'simple'" in str(answers.get(timeout=20))
-        replace(models.parent / "policy.toml", key_entry("a", "other", ["infer"]))
-        server.wait(lambda: server.text().count("authentication: policy changed") == 2, "the second change")
-        stock.async_stream_infer("simple", inputs)
-        assert "the API key is not known" in str(answers.get(timeout=20))
-        stock.stop_stream()
+        return answers.get(timeout=LIMIT)
+
+    assert answer() is None
+    assert "the credential has expired" in str(eventually("the token expires", answer))
+    stock.stop_stream()
 
 
-def test_a_policy_that_is_wrong_ends_the_start(models):
-    with serving(models, "[[keys]]\nname = 'a'\n", wait=False) as server:
-        assert server.wait_for_exit() == 1
-        assert "policy.toml:1:1: [[keys]] has no 'sha256'" in server.text()
-    with serving(models, jwt_table('jwks_file = "nosuch.json"'), wait=False) as server:
-        assert server.wait_for_exit() == 1
-        assert "nosuch.json" in server.text()
+def test_a_key_that_is_taken_out_is_not_known_on_open_streams(policies, pair):
+    server = policies.install(key_entry("a", "secret", ["infer"]))
+    stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
+    stock.start_stream(lambda result, error: answers.put(error), headers={"x-api-key": "secret"})
+    inputs = clients.inputs(grpcclient, dict(zip(("INPUT0", "INPUT1"), pair)))
+    stock.async_stream_infer("simple", inputs)
+    assert answers.get(timeout=LIMIT) is None
+    policies.install(key_entry("a", "secret", ["read"]))
+    stock.async_stream_infer("simple", inputs)
+    assert "identity 'a' lacks the role 'infer' for model 'simple'" in str(answers.get(timeout=LIMIT))
+    policies.install(key_entry("a", "other", ["infer"]))
+    stock.async_stream_infer("simple", inputs)
+    assert "the API key is not known" in str(answers.get(timeout=LIMIT))
+    stock.stop_stream()
+
+
+def test_a_policy_that_is_wrong_ends_the_start(tmp_path):
+    path = tmp_path / "policy.toml"
+    for policy, said in (("[[keys]]\nname = 'a'\n", "policy.toml:1:1: [[keys]] has no 'sha256'"), (jwt_table('jwks_file = "nosuch.json"'), "nosuch.json")):
+        path.write_text(policy)
+        with servers.galatea(tmp_path, *EXPLICIT, f"--auth-policy={path}", wait=False) as server:
+            assert server.wait_for_exit() == 1
+            assert said in server.text()
 
 
 def run(*words, **environment):
@@ -346,19 +361,18 @@ def test_the_policy_of_the_documentation_is_good(tmp_path):
     assert found.returncode == 0 and "0 mistakes, 0 warnings" in found.stdout, found.stdout
 
 
-def test_a_key_that_the_command_makes_works_for_the_commands(models):
+def test_a_key_that_the_command_makes_works_for_the_commands(policies):
     made = run("auth", "key", "trainer", "infer", "read").stdout
     key = made.splitlines()[1]
-    policy = made.replace(key, "")
-    with serving(models, policy) as server:
-        refused_run = run("models", "-u", server.http)
-        assert refused_run.returncode == 1 and "authentication is required" in refused_run.stderr
-        for words in (("models",), ("models", "simple"), ("infer", "simple", "--input", "INPUT0=zeros", "--input", "INPUT1=zeros")):
-            for url in (server.http, f"grpc://{server.grpc}"):
-                done = run(*words, "-u", url, GALATEA_API_KEY=key)
-                assert done.returncode == 0, (words, done.stdout, done.stderr)
-        measured = run("perf", "-m", "simple", "-u", server.http, "--request-count", "20", GALATEA_API_KEY=key)
-        assert measured.returncode == 0, measured.stdout + measured.stderr
-        wrong = run("models", "-u", server.http, GALATEA_API_KEY="two words")
-        assert wrong.returncode == 2 and "two words" not in wrong.stderr
-        assert key not in server.text()
+    server = policies.install(made.replace(key, ""))
+    refused_run = run("models", "-u", server.http)
+    assert refused_run.returncode == 1 and "authentication is required" in refused_run.stderr
+    for words in (("models",), ("models", "simple"), ("infer", "simple", "--input", "INPUT0=zeros", "--input", "INPUT1=zeros")):
+        for url in (server.http, f"grpc://{server.grpc}"):
+            done = run(*words, "-u", url, GALATEA_API_KEY=key)
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+    measured = run("perf", "-m", "simple", "-u", server.http, "--request-count", "20", GALATEA_API_KEY=key)
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+    wrong = run("models", "-u", server.http, GALATEA_API_KEY="two words")
+    assert wrong.returncode == 2 and "two words" not in wrong.stderr
+    assert key not in server.text()

@@ -13,8 +13,8 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import clients
-import repositories
-import servers
+import server_pool
+import shared_flags
 from repositories import add_sub_config, identity_config
 
 IO = 'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
@@ -78,27 +78,33 @@ UNKNOWN_BACKENDS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bad")
-    repositories.write_model(folder, "simple", "galatea", "add_sub", add_sub_config())
-    repositories.write_model(folder, "identity", "galatea", "identity", identity_config())
-    repositories.write_model(folder, "bytes", "galatea", "identity", identity_config("TYPE_STRING"))
+def server(pool):
+    with server_pool.lent(pool, test="bad_input") as running:
+        write_models(running)
+        yield running
+
+
+def write_models(server):
+    """Those of the tables, not loaded, and three that are sound."""
+    folder = server.repository
+    for name, data_type in (("identity", "TYPE_FP32"), ("bytes", "TYPE_STRING")):
+        server.place(name, "identity", identity_config(data_type))
+    server.place("simple", "add_sub", add_sub_config())
     for name, (config, _) in CONFIGS.items():
-        repositories.write_model(folder, name, "galatea", "identity", config)
+        server.place(name, "identity", config, load=False)
     (folder / "another_name/config.pbtxt").write_text('name: "somebody"\nbackend: "identity"\n' + IO)
     for name, (backend, config, _) in UNSUPPORTED.items():
-        repositories.write_model(folder, name, "galatea", backend, config)
-    repositories.write_model(folder, "eager", "galatea", "identity", IO + "optimization { eager_batching: true }")
+        server.place(name, backend, config, load=False)
+    server.place("eager", "identity", IO + "optimization { eager_batching: true }", load=False)
     for name, config in UNKNOWN_BACKENDS.items():
-        repositories.write_model(folder, name, "galatea", "identity", None)
+        server.place(name, "identity", None, load=False)
         (folder / name / "config.pbtxt").write_text(config)
-    (folder / "no_version").mkdir()
+    for name in ("no_version", "not_text"):
+        (folder / name).mkdir()
+        server.owns(name)
     (folder / "no_version/config.pbtxt").write_text('backend: "identity"\n' + IO)
-    (folder / "not_text/1").mkdir(parents=True)
+    (folder / "not_text/1").mkdir()
     (folder / "not_text/config.pbtxt").write_bytes(b"\xff\xfe\x00\x01name")
-    flags = ["--model-control-mode=explicit"] + [f"--load-model={m}" for m in ("simple", "identity", "bytes")]
-    with servers.galatea(folder, *flags) as running:
-        yield running
 
 
 def load(server, name):
@@ -117,7 +123,7 @@ def test_config(server, name):
     assert status in (400, 500) and name in text
     needle = re.escape(CONFIGS[name][1])
     if not re.search(needle, text):
-        server.wait_for_line(rf"(?s)(?=.*{name}).*{needle}" if name not in needle else needle, timeout=10)
+        server.wait_for_line(rf"(?s)(?=.*{name}).*{needle}" if name not in needle else needle)
     serves_on(server)
 
 
@@ -132,7 +138,7 @@ def test_what_is_not_supported_is_refused(server, name):
 def test_what_has_no_effect_is_a_warning(server):
     status, _, _ = clients.ask(server.http, "POST", "/v2/repository/models/eager/load", {})
     assert status == 200
-    server.wait_for_line(r"optimization\.eager_batching of model 'eager' has no effect", timeout=10)
+    server.wait_for_line(r"optimization\.eager_batching of model 'eager' has no effect")
 
 
 @pytest.mark.parametrize("name", [*UNKNOWN_BACKENDS, "no_version", "not_text", "nowhere", "..", "a%2Fb"])
@@ -146,7 +152,7 @@ def test_model_folder(server, name):
 def test_text_errors_say_where(server, name, place):
     """A parser error names line and column; the first two lines are name and backend."""
     load(server, name)
-    line = server.wait_for_line(rf"{name}.*\b{place}\b|\b{place}\b.*{name}", timeout=10)
+    line = server.wait_for_line(rf"{name}.*\b{place}\b|\b{place}\b.*{name}")
     if name == "near_miss":
         assert "did you mean `input`" in line
 
@@ -239,10 +245,10 @@ def test_request(server, name):
     serves_on(server)
 
 
-def test_body_over_the_limit(serve, repository):
+def test_body_over_the_limit(shared):
     """A body over --http-max-input-size is refused before it is read."""
-    repository.add("simple", "add_sub", add_sub_config())
-    small = serve(repository.path, "--http-max-input-size=2000")
+    small = shared(*shared_flags.narrow())
+    small.place("simple", "add_sub", add_sub_config())
     serves_on(small)
     big = {**clients.pair_json(), "id": "x" * 5000}
     status, _, body = clients.ask(small.http, "POST", "/v2/models/simple/infer", big)

@@ -20,12 +20,14 @@ import pytest
 
 import clients
 import processes
+import tiers
 from repositories import add_sub_config, tensor, write_model
-from test_python_workers import IN_OUT, RUNNER, open_identity, until, write
+from shared_flags import LIMITED, SHARED_MEMORY
+from test_python_workers import IN_OUT, RUNNER, open_identity, write
+from waiting import eventually
 
 SEED = 20
 ACTIONS = 30
-SHM_LIMIT = 32 << 20
 # How much slower the others may get while the machine's two cores also start interpreters.
 FACTOR, GRACE = 10, 0.08
 IDENTITY = tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1")
@@ -130,7 +132,7 @@ def client_killed(server, chance):
 
 def full_memory(server, chance):
     """More than the shared memory may hold: an error with that reason, in time."""
-    array = np.zeros(SHM_LIMIT // 4 + 1024, np.float32)
+    array = np.zeros(SHARED_MEMORY // 4 + 1024, np.float32)
     with clients.client(server, "http", network_timeout=10) as stock:
         with pytest.raises(Exception) as caught:
             clients.infer(stock, "http", "large", {"IN": array})
@@ -161,12 +163,11 @@ def server(tmp_path, serve):
     write(tmp_path, "steady", RUNNER, IN_OUT)
     write(tmp_path, "victim", RUNNER, IN_OUT + "instance_group [ { count: 2 kind: KIND_CPU } ]\n")
     write(tmp_path, "large", open_identity(), IDENTITY)
-    write(tmp_path, "grows", GROWS, GROWS_CONFIG)
     write(tmp_path, "unbuildable", RUNNER, IN_OUT)
     (tmp_path / "unbuildable/requirements.txt").write_text("no-such-package-as-this==1.0\n")
     write_model(tmp_path, "simple", "galatea", "add_sub", add_sub_config())
     started = serve(
-        tmp_path, *EXPLICIT, f"--backend-config=python,shm-max-byte-size={SHM_LIMIT}",
+        tmp_path, *EXPLICIT, f"--backend-config=python,shm-max-byte-size={SHARED_MEMORY}",
         "--backend-config=python,execution-timeout-secs=4",
         env={**processes.offline(), "GALATEA_HOME": str(tmp_path.parent / "home")},
     )
@@ -176,21 +177,22 @@ def server(tmp_path, serve):
     return started
 
 
+@tiers.measure
 def test_one_model_suffers(server, capsys):
     chance = random.Random(SEED)
     steady, simple = Asker(server, "steady", number(0)), Asker(server, "simple", clients.pair_json())
     victim = Asker(server, "victim", number(1))
     for asker in (steady, simple, victim):
         asker.start()
-    until(lambda: min(len(steady.times), len(simple.times)) > 400, 30)
+    eventually("both models have answered 400 times", lambda: min(len(steady.times), len(simple.times)) > 400)
     marks = {asker: len(asker.times) for asker in (steady, simple)}
     for action in plan(chance):
         action(server, chance)
         seen = len(steady.times)
-        until(lambda: len(steady.times) > seen + 40, 10)
+        eventually("the steady model goes on", lambda: len(steady.times) > seen + 40)
     during = {asker: asker.p99(mark) for asker, mark in marks.items()}
-    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in server.ever_stopped), 30)
-    until(lambda: clients.ask(server.http, "GET", "/v2/models/victim/ready")[0] == 200, 20)
+    eventually("workers that were stopped are gone", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in server.ever_stopped))
+    eventually("the victim is ready", lambda: clients.ask(server.http, "GET", "/v2/models/victim/ready")[0] == 200)
     for asker in (steady, simple, victim):
         asker.done.set()
         asker.join(30)
@@ -209,17 +211,18 @@ def test_one_model_suffers(server, capsys):
     assert not [pid for pid in processes.children(server.pid) if processes.is_zombie(pid)]
 
 
-def test_too_much_for_the_memory_fails_alone(server):
+def test_too_much_for_the_memory_fails_alone(shared):
     """Answers larger than the shared memory may be: the worker lives on, and so do the requests beside them."""
-    assert clients.ask(server.http, "POST", "/v2/repository/models/grows/load", {})[0] == 200
+    server = shared(*LIMITED)
+    server.place("grows", "python", GROWS_CONFIG, files={"1/model.py": GROWS})
     before = ask_size(server, 8)
     with pytest.raises(Exception, match="shm-max-byte-size"):
-        ask_size(server, SHM_LIMIT + 1)
+        ask_size(server, SHARED_MEMORY + 1)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        sizes = [SHM_LIMIT + 1 if i % 4 == 0 else 1 << 20 for i in range(24)]
+        sizes = [SHARED_MEMORY + 1 if i % 4 == 0 else 1 << 20 for i in range(24)]
         asked = [(size, pool.submit(ask_size, server, size)) for size in sizes]
         for size, answer in asked:
-            assert answer.exception() is not None if size > SHM_LIMIT else answer.result() == before
+            assert answer.exception() is not None if size > SHARED_MEMORY else answer.result() == before
     assert ask_size(server, 8) == before
 
 

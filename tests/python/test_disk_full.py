@@ -8,9 +8,13 @@ import pytest
 
 import clients
 import processes
+import tiers
 from repositories import add_sub_config, write_model
 from test_chaos import FACTOR, GRACE, Asker, number
-from test_python_workers import IN_OUT, RUNNER, until, write
+from test_python_workers import IN_OUT, RUNNER, write
+from waiting import eventually
+
+pytestmark = tiers.measure
 
 # Made in a mount namespace of the server's own: it is gone with the server, however that ends.
 MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"'
@@ -56,10 +60,10 @@ def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, reason
     askers = [Asker(server, name, body) for name, body in others.items()]
     for asker in askers:
         asker.start()
-    until(lambda: min(len(asker.times) for asker in askers) > 300, 30)
+    eventually("each model has answered 300 times", lambda: min(len(asker.times) for asker in askers) > 300)
     marks = [len(asker.times) for asker in askers]
     status, _, answer = clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})
-    until(lambda: all(len(asker.times) > mark + 100 for asker, mark in zip(askers, marks)), 30)
+    eventually("each has answered 100 times more", lambda: all(len(asker.times) > mark + 100 for asker, mark in zip(askers, marks)))
     for asker in askers:
         asker.done.set()
         asker.join(30)

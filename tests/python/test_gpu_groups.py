@@ -11,9 +11,10 @@ import pytest
 import clients
 import repositories
 import servers
+import tiers
 import torchscript
+from shared_flags import NO_GPU, WITHOUT_GPUS
 
-NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 WARNING = "asks for GPUs that this server does not have: "
 
 # Models for GPUs do this: a device by what the server says of the instance.
@@ -38,6 +39,11 @@ optimization { cuda { graphs: true } execution_accelerators { gpu_execution_acce
   { name: "tensorrt" parameters { key: "precision_mode" value: "FP16" } }, { name: "gpu_io" } ] } }
 """
 PORTS = 'input { name: "x" data_type: TYPE_FP32 dims: 2 } output { name: "y" data_type: TYPE_FP32 dims: 2 }\n'
+
+
+@pytest.fixture
+def server(shared):
+    return shared(*WITHOUT_GPUS, env=NO_GPU)
 
 
 def add_python(folder, name, group):
@@ -88,40 +94,43 @@ def started(server, model):
     return set(re.findall(rf"initialized ({model}_\S+) on ([\w:]+)", server.text()))
 
 
-def test_groups_for_gpus_run_on_the_cpu(tmp_path):
-    add_python(tmp_path, "device", "instance_group [ { kind: KIND_GPU gpus: [ 0, 3 ] count: 2 } ]")
-    add_python(tmp_path, "open", "instance_group [ { kind: KIND_GPU } ]")
-    add_python(tmp_path, "mixed", "instance_group [ { kind: KIND_CPU count: 2 }, { gpus: [ 0 ] } ]")
-    add_python(tmp_path, "plain", "instance_group [ { kind: KIND_CPU } ]")
-    add_onnx(tmp_path, "onnx", "instance_group [ { kind: KIND_GPU gpus: [ 0, 1 ] } ]\n" + TENSORRT)
-    with servers.galatea(tmp_path, "--gpu-groups=cpu", env=NO_GPU) as server:
-        assert groups(server, "device") == [("KIND_GPU", 2, [0, 3])]
-        assert groups(server, "open") == [("KIND_GPU", 1, [])]
-        assert groups(server, "onnx") == [("KIND_GPU", 1, [0, 1])]
-        accelerators = ask(server, "GET", "/v2/models/onnx/config")["optimization"]["execution_accelerators"]
-        assert [a["name"] for a in accelerators["gpu_execution_accelerator"]] == ["tensorrt", "gpu_io"]
-        assert doubled(server, "onnx", [1, 2]) == [3, -4]
-        assert {device(server, model) for model in ("device", "open", "mixed", "plain")} == {"cpu"}
-        assert started(server, "device") == {(f"device_0_{i}", "cpu") for i in range(4)}
-        assert started(server, "open") == {("open_0_0", "cpu")}
-        assert started(server, "mixed") == {("mixed_0_0", "cpu"), ("mixed_0_1", "cpu"), ("mixed_1_0", "cpu")}
-        assert warnings(server, "device") == ["4 instances run (group 'device_0') on the CPU"]
-        assert warnings(server, "open") == ["1 instance runs (group 'open_0') on the CPU"]
-        assert warnings(server, "mixed") == ["1 instance runs (group 'mixed_1') on the CPU"]
-        assert warnings(server, "onnx") == [
-            "2 instances run (group 'onnx_0') on the CPU, without accelerator 'tensorrt', accelerator 'gpu_io', optimization.cuda"]
-        assert warnings(server, "plain") == []
-        assert not re.search(r"^W.*'onnx'.*has no effect", server.text(), re.M), "one warning a model"
+def test_groups_for_gpus_run_on_the_cpu(server):
+    folder = server.repository
+    add_python(folder, "device", "instance_group [ { kind: KIND_GPU gpus: [ 0, 3 ] count: 2 } ]")
+    add_python(folder, "open", "instance_group [ { kind: KIND_GPU } ]")
+    add_python(folder, "mixed", "instance_group [ { kind: KIND_CPU count: 2 }, { gpus: [ 0 ] } ]")
+    add_python(folder, "plain", "instance_group [ { kind: KIND_CPU } ]")
+    add_onnx(folder, "onnx", "instance_group [ { kind: KIND_GPU gpus: [ 0, 1 ] } ]\n" + TENSORRT)
+    for name in ("device", "open", "mixed", "plain", "onnx"):
+        server.load(name)
+    assert groups(server, "device") == [("KIND_GPU", 2, [0, 3])]
+    assert groups(server, "open") == [("KIND_GPU", 1, [])]
+    assert groups(server, "onnx") == [("KIND_GPU", 1, [0, 1])]
+    accelerators = ask(server, "GET", "/v2/models/onnx/config")["optimization"]["execution_accelerators"]
+    assert [a["name"] for a in accelerators["gpu_execution_accelerator"]] == ["tensorrt", "gpu_io"]
+    assert doubled(server, "onnx", [1, 2]) == [3, -4]
+    assert {device(server, model) for model in ("device", "open", "mixed", "plain")} == {"cpu"}
+    assert started(server, "device") == {(f"device_0_{i}", "cpu") for i in range(4)}
+    assert started(server, "open") == {("open_0_0", "cpu")}
+    assert started(server, "mixed") == {("mixed_0_0", "cpu"), ("mixed_0_1", "cpu"), ("mixed_1_0", "cpu")}
+    assert warnings(server, "device") == ["4 instances run (group 'device_0') on the CPU"]
+    assert warnings(server, "open") == ["1 instance runs (group 'open_0') on the CPU"]
+    assert warnings(server, "mixed") == ["1 instance runs (group 'mixed_1') on the CPU"]
+    assert warnings(server, "onnx") == [
+        "2 instances run (group 'onnx_0') on the CPU, without accelerator 'tensorrt', accelerator 'gpu_io', optimization.cuda"]
+    assert warnings(server, "plain") == []
+    assert not re.search(r"^W.*'onnx'.*has no effect", server.text(), re.M), "one warning a model"
 
 
-def test_isolated_models_for_gpus(tmp_path):
-    add_onnx(tmp_path, "onnx", "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]\n" + TENSORRT)
-    flags = ["--gpu-groups=cpu", "--backend-config=onnxruntime,isolation=process"]
-    with servers.galatea(tmp_path, *flags, env=NO_GPU) as server:
-        assert doubled(server, "onnx", [1, 2]) == [3, -4]
-        assert groups(server, "onnx") == [("KIND_GPU", 1, [0])]
+def test_isolated_models_for_gpus(server):
+    isolated = 'parameters { key: "isolation" value { string_value: "process" } }\n'
+    add_onnx(server.repository, "onnx", "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]\n" + TENSORRT + isolated)
+    server.load("onnx")
+    assert doubled(server, "onnx", [1, 2]) == [3, -4]
+    assert groups(server, "onnx") == [("KIND_GPU", 1, [0])]
 
 
+@tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
 def test_a_torchscript_model_for_a_gpu(tmp_path):
     ports = PORTS.replace('"x"', '"x__0"').replace('"y"', '"y__0"')
@@ -136,23 +145,23 @@ def test_a_torchscript_model_for_a_gpu(tmp_path):
         assert len(warnings(server, "torch")) == 1
 
 
-def test_groups_in_a_load_request(tmp_path):
-    add_python(tmp_path, "device", "instance_group [ { kind: KIND_CPU } ]")
-    with servers.galatea(tmp_path, "--gpu-groups=cpu", "--model-control-mode=explicit", env=NO_GPU) as server:
-        config = {"backend": "python", "instance_group": [{"kind": "KIND_GPU", "gpus": [1, 2]}],
-                  "input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [1]}],
-                  "output": [{"name": "DEVICE", "data_type": "TYPE_STRING", "dims": [1]}]}
-        body = json.dumps({"parameters": {"config": json.dumps(config)}})
-        ask(server, "POST", "/v2/repository/models/device/load", body)
-        assert groups(server, "device") == [("KIND_GPU", 1, [1, 2])]
-        assert device(server, "device") == "cpu"
-        assert warnings(server, "device") == ["2 instances run (group 'device_0') on the CPU"]
-        # Fewer, while it runs: only the instances change.
-        config["instance_group"] = [{"kind": "KIND_GPU", "gpus": [1]}]
-        body = json.dumps({"parameters": {"config": json.dumps(config)}})
-        ask(server, "POST", "/v2/repository/models/device/load", body)
-        assert warnings(server, "device")[1:] == ["1 instance runs (group 'device_0') on the CPU"]
-        assert device(server, "device") == "cpu"
+def test_groups_in_a_load_request(server):
+    add_python(server.repository, "device", "instance_group [ { kind: KIND_CPU } ]")
+    server.owns("device")
+    config = {"backend": "python", "instance_group": [{"kind": "KIND_GPU", "gpus": [1, 2]}],
+              "input": [{"name": "X", "data_type": "TYPE_FP32", "dims": [1]}],
+              "output": [{"name": "DEVICE", "data_type": "TYPE_STRING", "dims": [1]}]}
+    body = json.dumps({"parameters": {"config": json.dumps(config)}})
+    ask(server, "POST", "/v2/repository/models/device/load", body)
+    assert groups(server, "device") == [("KIND_GPU", 1, [1, 2])]
+    assert device(server, "device") == "cpu"
+    assert warnings(server, "device") == ["2 instances run (group 'device_0') on the CPU"]
+    # Fewer, while it runs: only the instances change.
+    config["instance_group"] = [{"kind": "KIND_GPU", "gpus": [1]}]
+    body = json.dumps({"parameters": {"config": json.dumps(config)}})
+    ask(server, "POST", "/v2/repository/models/device/load", body)
+    assert warnings(server, "device")[1:] == ["1 instance runs (group 'device_0') on the CPU"]
+    assert device(server, "device") == "cpu"
 
 
 def test_check_says_the_same(tmp_path):

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,6 +16,9 @@ import pytest
 import repositories
 import scenarios
 import servers
+import tiers
+from shared_flags import NO_GPU
+from waiting import eventually
 
 FAKE_DRIVER = Path(__file__).parent / "fake_driver"
 CAPABILITY = "GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: "
@@ -65,14 +67,17 @@ def add_onnx(folder, name, group=""):
 
 def get(address):
     """The real server logs that it has started its services a moment before they take connections."""
-    deadline = time.monotonic() + 30
-    while True:
+
+    def answer():
         try:
-            with urllib.request.urlopen(f"http://{address}", timeout=30) as answer:
-                return answer.read().decode()
+            with urllib.request.urlopen(f"http://{address}", timeout=30) as found:
+                return [found.read().decode()]
         except urllib.error.URLError as error:
-            if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > deadline:
-                raise
+            if isinstance(error.reason, ConnectionRefusedError):
+                return None
+            raise
+
+    return eventually("the service takes connections", answer)[0]
 
 
 def states(server):
@@ -86,44 +91,56 @@ def groups(server, model):
     return [(group["name"], group["kind"], group["count"], group["gpus"]) for group in config["instance_group"]]
 
 
-@pytest.mark.parametrize("target", ["galatea", "triton"])
-def test_without_gpus(target, tmp_path):
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """`without(target)` is a server without GPUs that was started with models for them, and with others."""
+    running = {}
+
+    def get(target):
+        if target not in running:
+            folder = tmp_path_factory.mktemp(target)
+            for name, (group, _) in GROUPS.items():
+                add_python(folder, name, group)
+            add_python(folder, "plain")
+            add_python(folder, "plain_cpu", "count: 1 kind: KIND_CPU")
+            if target == "galatea":
+                add_onnx(folder, "gpu", "count: 1 kind: KIND_GPU gpus: [ 0 ]")
+                add_onnx(folder, "open")
+            # A machine's own GPUs are not what is meant here.
+            options = {"env": NO_GPU} if target == "galatea" else {}
+            running[target] = servers.TARGETS[target](folder, "--exit-on-error=false", **options)
+        return running[target]
+
+    yield get
+    for server in running.values():
+        server.stop()
+
+
+@tiers.both
+def test_without_gpus(target, without):
     """The real server refuses in the same words; all other models are served."""
-    if target == "triton" and not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
     if target == "triton" and shutil.which("nvidia-smi"):
         pytest.skip("the real Triton would find GPUs")
-    for name, (group, _) in GROUPS.items():
-        add_python(tmp_path, name, group)
-    add_python(tmp_path, "plain")
-    add_python(tmp_path, "plain_cpu", "count: 1 kind: KIND_CPU")
-    with servers.TARGETS[target](tmp_path, "--exit-on-error=false", **no_gpu(target)) as server:
-        found = states(server)
-        for name, (_, expected) in GROUPS.items():
-            state, reason = found[name]
-            assert (state, scenarios.PLACE.sub("", reason).removeprefix("Invalid argument: ")) == ("UNAVAILABLE", expected)
-        assert found["plain"][0] == found["plain_cpu"][0] == "READY"
-        assert "nv_gpu" not in get(f"{server.metrics}/metrics")
-        assert "nv_energy" not in get(f"{server.metrics}/metrics")
-        assert groups(server, "plain")[0][1:] == ("KIND_CPU", 1, [])
-        assert re.search(r"min_supported_compute_capability *\| 6\.0 ", server.text())
+    server = without(target)
+    found = states(server)
+    for name, (_, expected) in GROUPS.items():
+        state, reason = found[name]
+        assert (state, scenarios.PLACE.sub("", reason).removeprefix("Invalid argument: ")) == ("UNAVAILABLE", expected)
+    assert found["plain"][0] == found["plain_cpu"][0] == "READY"
+    assert "nv_gpu" not in get(f"{server.metrics}/metrics")
+    assert "nv_energy" not in get(f"{server.metrics}/metrics")
+    assert groups(server, "plain")[0][1:] == ("KIND_CPU", 1, [])
+    assert re.search(r"min_supported_compute_capability *\| 6\.0 ", server.text())
 
 
-def no_gpu(target):
-    """A machine's own GPUs are not what is meant here."""
-    return {"env": {"CUDA_VISIBLE_DEVICES": ""}} if target == "galatea" else {}
-
-
-def test_onnx_without_gpus(tmp_path):
-    add_onnx(tmp_path, "gpu", "count: 1 kind: KIND_GPU gpus: [ 0 ]")
-    add_onnx(tmp_path, "open")
-    with servers.galatea(tmp_path, "--exit-on-error=false", **no_gpu("galatea")) as server:
-        found = states(server)
-        assert found["gpu"][0] == "UNAVAILABLE"
-        assert scenarios.without_places(found["gpu"][1]).endswith(f"instance group gpu_0 of model gpu specifies invalid or unsupported gpu id 0. {CAPABILITY}")
-        assert found["open"][0] == "READY"
-        assert groups(server, "open") == [("open", "KIND_CPU", 2, [])]
-        assert re.search(r"^I.*GPU metrics will not be available: no NVIDIA GPU is found", server.text(), re.M)
+def test_onnx_without_gpus(without):
+    server = without("galatea")
+    found = states(server)
+    assert found["gpu"][0] == "UNAVAILABLE"
+    assert scenarios.without_places(found["gpu"][1]).endswith(f"instance group gpu_0 of model gpu specifies invalid or unsupported gpu id 0. {CAPABILITY}")
+    assert found["open"][0] == "READY"
+    assert groups(server, "open") == [("open", "KIND_CPU", 2, [])]
+    assert re.search(r"^I.*GPU metrics will not be available: no NVIDIA GPU is found", server.text(), re.M)
 
 
 @pytest.fixture(scope="module")
@@ -141,36 +158,59 @@ def gpu_samples(server):
     return {(name, uuid): float(value) for name, uuid, value in samples}, text
 
 
-def test_metrics_of_gpus(driver, tmp_path):
-    with servers.galatea(tmp_path, "--metrics-interval-ms=20", env=driver) as server:
-        found, text = gpu_samples(server)
-        for index in range(3):
-            uuid = f"GPU-made-up-{index}"
-            assert found["nv_gpu_utilization", uuid] == 0.25 * (index + 1)
-            assert found["nv_gpu_memory_total_bytes", uuid] == 8e9
-            assert found["nv_gpu_memory_used_bytes", uuid] == 1e6 * (index + 1)
-        assert found["nv_gpu_power_usage", "GPU-made-up-0"] == 101.5
-        assert found["nv_gpu_power_limit", "GPU-made-up-2"] == 700
-        lacking = {name for name, uuid in found if uuid == "GPU-made-up-1"}
-        assert lacking == {"nv_gpu_utilization", "nv_gpu_memory_total_bytes", "nv_gpu_memory_used_bytes"}
-        assert "# TYPE nv_energy_consumption counter\n" in text and "# TYPE nv_gpu_power_usage gauge\n" in text
-        server.wait_for_line(r"Collecting metrics for GPU 0: Made-up GPU 0")
-        server.wait_for_line(r"^W.*Unable to get power usage for GPU 1: .*Not Supported")
-        energy = [found["nv_energy_consumption", "GPU-made-up-0"]]
-        while len(energy) < 3:
-            now = gpu_samples(server)[0]["nv_energy_consumption", "GPU-made-up-0"]
-            if now != energy[-1]:
-                energy.append(now)
-        assert energy == sorted(energy) and 0 <= energy[0] < 1000, "since the server started"
-        assert server.text().count("Unable to get power usage") == 1, "said once"
+@pytest.fixture(scope="module")
+def made_up(driver, tmp_path_factory):
+    """A server on the made-up driver."""
+    folder = tmp_path_factory.mktemp("made-up")
+    add_python(folder, "open")
+    add_python(folder, "second", "count: 2 kind: KIND_GPU gpus: [ 1 ]")
+    add_python(folder, "cpu", "kind: KIND_CPU")
+    add_python(folder, "old", "kind: KIND_GPU gpus: [ 2 ]")
+    add_onnx(folder, "open_onnx")
+    add_onnx(folder, "gpu", "kind: KIND_GPU")
+    with servers.galatea(folder, "--exit-on-error=false", "--metrics-interval-ms=20", env=driver) as server:
+        yield server
 
 
-@pytest.mark.parametrize("flags, variables", [
-    (["--allow-gpu-metrics=false"], {}),
-    ([], {"TRITON_SERVER_CPU_ONLY": "1"}),
-])
-def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path, flags, variables):
-    with servers.galatea(tmp_path, *flags, env={**driver, **variables}) as server:
+def test_metrics_of_gpus(made_up):
+    server = made_up
+    found, text = gpu_samples(server)
+    for index in range(3):
+        uuid = f"GPU-made-up-{index}"
+        assert found["nv_gpu_utilization", uuid] == 0.25 * (index + 1)
+        assert found["nv_gpu_memory_total_bytes", uuid] == 8e9
+        assert found["nv_gpu_memory_used_bytes", uuid] == 1e6 * (index + 1)
+    assert found["nv_gpu_power_usage", "GPU-made-up-0"] == 101.5
+    assert found["nv_gpu_power_limit", "GPU-made-up-2"] == 700
+    lacking = {name for name, uuid in found if uuid == "GPU-made-up-1"}
+    assert lacking == {"nv_gpu_utilization", "nv_gpu_memory_total_bytes", "nv_gpu_memory_used_bytes"}
+    assert "# TYPE nv_energy_consumption counter\n" in text and "# TYPE nv_gpu_power_usage gauge\n" in text
+    server.wait_for_line(r"Collecting metrics for GPU 0: Made-up GPU 0")
+    server.wait_for_line(r"^W.*Unable to get power usage for GPU 1: .*Not Supported")
+    energy = [found["nv_energy_consumption", "GPU-made-up-0"]]
+
+    def more():
+        energy.append(gpu_samples(server)[0]["nv_energy_consumption", "GPU-made-up-0"])
+        return len(set(energy)) == 3
+
+    eventually("the energy is seen to grow twice", more)
+    assert energy == sorted(energy) and 0 <= energy[0] < 1000, "since the server started"
+    assert server.text().count("Unable to get power usage") == 1, "said once"
+
+
+def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path):
+    """And older GPUs be used."""
+    add_python(tmp_path, "open")
+    flags = ("--allow-gpu-metrics=false", "--min-supported-compute-capability=5.0")
+    with servers.galatea(tmp_path, *flags, env=driver) as server:
+        assert "nv_gpu" not in get(f"{server.metrics}/metrics")
+        assert "Collecting metrics for GPU" not in server.text()
+        assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1, 2])]
+
+
+@tiers.peers
+def test_a_server_for_the_cpu_alone_has_no_metrics_of_gpus(driver, tmp_path):
+    with servers.galatea(tmp_path, env={**driver, "TRITON_SERVER_CPU_ONLY": "1"}) as server:
         assert "nv_gpu" not in get(f"{server.metrics}/metrics")
         assert "Collecting metrics for GPU" not in server.text()
 
@@ -184,22 +224,16 @@ def test_check_knows_the_gpus_of_its_machine(driver, tmp_path):
     assert found.returncode == 0, found.stdout
 
 
-def test_instances_go_to_the_gpus_there_are(driver, tmp_path):
-    add_python(tmp_path, "open")
-    add_python(tmp_path, "second", "count: 2 kind: KIND_GPU gpus: [ 1 ]")
-    add_python(tmp_path, "cpu", "kind: KIND_CPU")
-    add_python(tmp_path, "old", "kind: KIND_GPU gpus: [ 2 ]")
-    with servers.galatea(tmp_path, "--exit-on-error=false", env=driver) as server:
-        assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1])]
-        assert groups(server, "second") == [("second_0", "KIND_GPU", 2, [1])]
-        assert groups(server, "cpu") == [("cpu_0", "KIND_CPU", 1, [])]
-        assert scenarios.without_places(states(server)["old"][1]).endswith(f"specifies invalid or unsupported gpu id 2. {CAPABILITY}0, 1")
-        server.wait_for_line(r"GPU 2 \(Made-up GPU 2\) is not used: its compute capability 5\.2 is below ")
-        places = {place(server, "second") for _ in range(20)}
-        assert places <= {"GPU 1 second_0_0_gpu1", "GPU 1 second_0_1_gpu1"} and places
-        assert place(server, "cpu") == "CPU 0 cpu_0_0"
-    with servers.galatea(tmp_path, "--min-supported-compute-capability=5.0", env=driver) as server:
-        assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1, 2])]
+def test_instances_go_to_the_gpus_there_are(made_up):
+    server = made_up
+    assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1])]
+    assert groups(server, "second") == [("second_0", "KIND_GPU", 2, [1])]
+    assert groups(server, "cpu") == [("cpu_0", "KIND_CPU", 1, [])]
+    assert scenarios.without_places(states(server)["old"][1]).endswith(f"specifies invalid or unsupported gpu id 2. {CAPABILITY}0, 1")
+    server.wait_for_line(r"GPU 2 \(Made-up GPU 2\) is not used: its compute capability 5\.2 is below ")
+    places = {place(server, "second") for _ in range(20)}
+    assert places <= {"GPU 1 second_0_0_gpu1", "GPU 1 second_0_1_gpu1"} and places
+    assert place(server, "cpu") == "CPU 0 cpu_0_0"
 
 
 def place(server, model):
@@ -209,17 +243,15 @@ def place(server, model):
         return json.load(answer)["outputs"][0]["data"][0]
 
 
-def test_an_onnx_runtime_without_cuda(driver, tmp_path):
+def test_an_onnx_runtime_without_cuda(made_up):
     """The installed one: an open choice is the CPU's, and a request for a GPU is refused with what is missing."""
     library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB")
     if library and list(Path(library).parent.glob("libonnxruntime_providers_cuda.so")):
         pytest.skip("this ONNX Runtime can use CUDA")
-    add_onnx(tmp_path, "open")
-    add_onnx(tmp_path, "gpu", "kind: KIND_GPU")
-    with servers.galatea(tmp_path, "--exit-on-error=false", env=driver) as server:
-        assert groups(server, "open") == [("open", "KIND_CPU", 2, [])]
-        assert states(server)["open"][0] == "READY"
-        reason = states(server)["gpu"][1]
-        assert "unable to load model 'gpu': instance group 'gpu_0' is for GPUs (KIND_GPU), but ONNX Runtime 1." in reason
-        assert "was built without CUDAExecutionProvider; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime" in reason
-        server.wait_for_line(r"^W.*GPUs are not used for ONNX models: ONNX Runtime 1\..* was built without CUDAExecutionProvider")
+    server = made_up
+    assert groups(server, "open_onnx") == [("open_onnx", "KIND_CPU", 2, [])]
+    assert states(server)["open_onnx"][0] == "READY"
+    reason = states(server)["gpu"][1]
+    assert "unable to load model 'gpu': instance group 'gpu_0' is for GPUs (KIND_GPU), but ONNX Runtime 1." in reason
+    assert "was built without CUDAExecutionProvider; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime" in reason
+    server.wait_for_line(r"^W.*GPUs are not used for ONNX models: ONNX Runtime 1\..* was built without CUDAExecutionProvider")

@@ -6,17 +6,17 @@ import json
 import re
 import subprocess
 import threading
-import time
 from pathlib import Path
 
-import pytest
 import yaml
 
 import clients
 import repositories
 import servers
-from deploying import CHECKS, DEPLOY, PROMETHEUS, PROMTOOL, ROOT, Prometheus, output
+import tiers
+from deploying import CHECKS, DEPLOY, PROMTOOL, ROOT, Prometheus, output
 from repositories import add_sub_config, identity_config
+from waiting import eventually
 
 BOARD = json.loads((DEPLOY / "grafana/galatea.json").read_text())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
@@ -27,8 +27,6 @@ WITHOUT_DATA = {"GPU utilization", "GPU memory", "GPU power"}
 # Triton 2.51 does not have it yet.
 NOT_OF_TRITON = {"Time to load"}
 METRIC = re.compile(r"\b((?:nv|galatea)_\w+)")
-
-needs_prometheus = pytest.mark.skipif(not PROMETHEUS.exists(), reason="Prometheus is not installed: `cargo xtask setup`")
 
 
 def expressions(panel):
@@ -65,7 +63,7 @@ def check_board(board, folder):
     return done.stdout.split()
 
 
-@pytest.mark.skipif(not (CHECKS / "schemas").exists(), reason="the schemas are not installed: `cargo xtask setup`")
+@tiers.peers
 def test_grafana_knows_every_field_of_the_board(tmp_path):
     assert check_board(BOARD, tmp_path) == []
     wrong = json.loads(json.dumps(BOARD))
@@ -114,7 +112,7 @@ def test_compose_shows_the_board_and_loads_the_alerts():
     assert "--metrics-config=histogram_latencies=true" in services["triton-server"]["command"], "the board has quantiles"
 
 
-@needs_prometheus
+@tiers.peers
 def test_alerts_are_sound_and_fire_when_they_should():
     assert f"{len(ALERTS)} rules found" in output(PROMTOOL, "check", "rules", DEPLOY / "prometheus/alerts.yaml")
     file = DEPLOY / "prometheus/alerts.test.yaml"
@@ -125,7 +123,7 @@ def test_alerts_are_sound_and_fire_when_they_should():
     assert fired == quiet == {rule["alert"] for rule in ALERTS}, "each alert is seen to fire and not to"
 
 
-@needs_prometheus
+@tiers.peers
 def test_what_promtool_says_of_wrong_alerts_would_be_seen(tmp_path):
     (tmp_path / "alerts.yaml").write_text((DEPLOY / "prometheus/alerts.yaml").read_text().replace("> 1.5", "> 15"))
     (tmp_path / "test.yaml").write_text((DEPLOY / "prometheus/alerts.test.yaml").read_text())
@@ -178,7 +176,7 @@ def is_triton_s(panel):
     return all(name.startswith("nv_") for expression in expressions(panel) for name in METRIC.findall(expression))
 
 
-@needs_prometheus
+@tiers.peers
 def test_each_panel_has_data_of_a_running_server(tmp_path):
     models = write_models(tmp_path / "models", "galatea")
     flags = ("--metrics-config=histogram_latencies=true", f"--access-log={tmp_path}/access.log")
@@ -205,8 +203,7 @@ def test_each_panel_has_data_of_a_running_server(tmp_path):
             assert [alert["labels"]["model"] for alert in failing["alerts"]] == ["failing"] and failing["state"] == "pending"
 
 
-@needs_prometheus
-@pytest.mark.skipif(not servers.has_triton(), reason="the real Triton is not installed")
+@tiers.peers
 def test_panels_of_triton_s_metrics_show_a_triton(tmp_path):
     panels = [panel for panel in PANELS if is_triton_s(panel) and panel["title"] not in WITHOUT_DATA | NOT_OF_TRITON]
     assert len(panels) >= 10
@@ -242,7 +239,7 @@ def test_every_part_of_the_collector_s_pipelines_is_there():
             assert set(operator) <= OPERATORS[operator["type"]], (name, operator)
 
 
-@needs_prometheus
+@tiers.peers
 def test_the_collector_s_prometheus_part_is_one_of_prometheus(tmp_path):
     configuration = COLLECTOR["receivers"]["prometheus"]["config"]
     text = re.sub(r"\$\{env:\w+:-([^}]*)\}", r"\1", json.dumps(configuration))
@@ -253,11 +250,8 @@ def test_the_collector_s_prometheus_part_is_one_of_prometheus(tmp_path):
 
 def listening(log):
     """The HTTP address that a server names in its log file."""
-    deadline = time.monotonic() + servers.START_LIMIT
-    while not (found := re.search(r"Started HTTPService at ([0-9.:]+)", log.read_text() if log.exists() else "")):
-        assert time.monotonic() < deadline, "the server has not started"
-        time.sleep(0.02)
-    return found[1]
+    found = lambda: re.search(r"Started HTTPService at ([0-9.:]+)", log.read_text() if log.exists() else "")  # noqa: E731
+    return eventually("the server has started", found, servers.START_LIMIT)[1]
 
 
 def attribute(path):

@@ -7,6 +7,7 @@ import pytest
 
 import clients
 import servers
+import tiers
 from repositories import tensor
 
 MINE = '''
@@ -37,25 +38,19 @@ class TritonPythonModel:
 '''
 
 
-@pytest.fixture
-def backends(tmp_path):
-    folder = tmp_path / "backends/greeter"
-    folder.mkdir(parents=True)
-    (folder / "model.py").write_text(MINE)
-    (folder / "words.py").write_text('GREETING = "hello"\n')
-    return folder.parent
+def write_backend(folder, name):
+    (folder / name).mkdir(parents=True)
+    (folder / name / "model.py").write_text(MINE)
+    (folder / name / "words.py").write_text('GREETING = "hello"\n')
+    return folder / name
 
 
-@pytest.fixture
-def models(tmp_path):
-    """Two models of the backend; their version folders are empty."""
-    for who in ("ann", "bob"):
-        folder = tmp_path / "models" / who
-        (folder / "1").mkdir(parents=True)
-        (folder / "1/.keep").write_text("")
-        config = tensor("input", "IN", "TYPE_INT32", "1") + f'parameters {{ key: "who" value: {{ string_value: "{who}" }} }}\n'
-        (folder / "config.pbtxt").write_text(f'backend: "greeter"\n{config}')
-    return tmp_path / "models"
+def write_model(folder, name, backend="greeter"):
+    """A model of the backend; its version folder is empty."""
+    (folder / name / "1").mkdir(parents=True)
+    (folder / name / "1/.keep").write_text("")
+    config = tensor("input", "IN", "TYPE_INT32", "1") + f'parameters {{ key: "who" value: {{ string_value: "{name}" }} }}\n'
+    (folder / name / "config.pbtxt").write_text(f'backend: "{backend}"\n{config}')
 
 
 def said(server, model):
@@ -70,37 +65,66 @@ def check(server):
     assert said(server, "bob") == ["hello bob from greeter"]
 
 
-def test_ours(backends, models, serve):
-    server = serve(models, f"--backend-directory={backends}")
+@pytest.fixture(scope="module")
+def backends(tmp_path_factory):
+    """One that is sound, one whose settings name no interpreter, and one that brings an environment that is none."""
+    folder = tmp_path_factory.mktemp("backends")
+    write_backend(folder, "greeter")
+    write_backend(folder, "elsewhere")
+    (write_backend(folder, "packed") / "pb_exec_env_model.py.tar.gz").write_bytes(b"no archive")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, backends):
+    """`ann` and `bob` are loaded at the start."""
+    repository, other = tmp_path_factory.mktemp("models"), Path(sys.executable).with_name("no-such-python")
+    for name in ("ann", "bob"):
+        write_model(repository, name)
+    flags = (f"--backend-directory={backends}", f"--backend-config=elsewhere,python-interpreter={other}")
+    loaded = ("--model-control-mode=explicit", "--load-model=ann", "--load-model=bob")
+    with servers.galatea(repository, *flags, *loaded) as running:
+        running.repository = repository
+        yield running
+
+
+def refused(server, name, backend):
+    """What the server says of a model that it cannot load."""
+    write_model(server.repository, name, backend)
+    status, _, text = clients.ask(server.http, "POST", f"/v2/repository/models/{name}/load", {})
+    assert status >= 400
+    assert clients.ask(server.http, "GET", f"/v2/models/{name}/ready")[0] != 200
+    return text.decode()
+
+
+def test_ours(server, backends):
     check(server)
-    assert any("greeter" in line and str(backends / "greeter/model.py") in line for line in server.log)
+    server.wait_for_line(f"greeter.*{backends}/greeter/model.py")
 
 
-@pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-def test_real(backends, models):
+@tiers.peers
+def test_real(backends, tmp_path):
     real = servers.PEERS / "triton/server/backends/python"
-    (backends / "python").symlink_to(real.resolve())
-    with servers.triton(models, f"--backend-directory={backends}") as server:
+    (tmp_path / "backends").mkdir()
+    (tmp_path / "backends/python").symlink_to(real.resolve())
+    (tmp_path / "backends/greeter").symlink_to(backends / "greeter")
+    for name in ("ann", "bob"):
+        write_model(tmp_path / "models", name)
+    with servers.triton(tmp_path / "models", f"--backend-directory={tmp_path / 'backends'}") as server:
         check(server)
 
 
-def test_settings_of_the_backend_go_before_those_of_python(backends, models, serve):
-    other = Path(sys.executable).with_name("no-such-python")
-    server = serve(models, f"--backend-directory={backends}", f"--backend-config=greeter,python-interpreter={other}", "--exit-on-error=false")
-    status, _, _ = clients.ask(server.http, "GET", "/v2/models/ann/ready")
-    assert status != 200
-    assert any("no-such-python" in line for line in server.log)
+def test_settings_of_the_backend_go_before_those_of_python(server):
+    refused(server, "eve", "elsewhere")
+    server.wait_for_line("no-such-python")
 
 
-def test_the_backend_brings_its_environment(backends, models, serve):
-    (backends / "greeter/pb_exec_env_model.py.tar.gz").write_bytes(b"no archive")
-    server = serve(models, f"--backend-directory={backends}", "--exit-on-error=false")
-    assert clients.ask(server.http, "GET", "/v2/models/ann/ready")[0] != 200
-    assert any("pb_exec_env_model.py.tar.gz" in line for line in server.log)
+def test_the_backend_brings_its_environment(server):
+    refused(server, "pat", "packed")
+    server.wait_for_line("pb_exec_env_model.py.tar.gz")
 
 
-def test_no_such_backend(backends, models, serve):
-    (models / "ann/config.pbtxt").write_text((models / "ann/config.pbtxt").read_text().replace("greeter", "nobody"))
-    server = serve(models, f"--backend-directory={backends}", "--exit-on-error=false")
+def test_no_such_backend(server):
+    refused(server, "ned", "nobody")
     assert said(server, "bob") == ["hello bob from greeter"]
-    assert any("'ann'" in line and "nobody" in line for line in server.log)
+    server.wait_for_line("'ned'.*nobody")

@@ -14,8 +14,9 @@ import clients
 import isolation_attempts
 import processes
 import servers
+import tiers
 from repositories import tensor, write_model
-from test_python_workers import until
+from waiting import eventually
 
 LEVELS = ["standard", "strict"]
 CONFIG = tensor("input", "IN", "TYPE_STRING", "1") + tensor("output", "OUT", "TYPE_STRING", "1")
@@ -47,19 +48,33 @@ SECRETS = {
 class Place:
     """A server with a hostile model and a neighbour, and what lies around them."""
 
-    def __init__(self, folder, level, *flags, env=None, **options):
+    def __init__(self, folder, level, temporary, **options):
         self.folder, self.level = folder, level
         self.repository, self.home, self.own = folder / "models", folder / "home", folder / "server"
-        for name in ("models", "home/.aws", "server"):
+        self.data, self.results, self.backends = folder / "data", folder / "results", folder / "backends"
+        for name in ("models", "home/.aws", "server", "data", "results", "backends/mine"):
             (folder / name).mkdir(parents=True)
         (self.own / "policy.toml").write_text("key = 'secret'")
         (self.home / ".aws/credentials").write_text("[default]")
+        (self.data / "weights").write_text("42")
+        (self.backends / "mine/beside.py").write_text("VALUE = 42\n")
+        (self.backends / "mine/model.py").write_text("import beside\n" + MODEL)
         for name in ("hostile", "neighbour"):
-            write_model(self.repository, name, "galatea", "python", CONFIG, {"1/model.py": MODEL, "1/spare": "weights"})
+            self.write(name, MODEL)
         self.server = servers.galatea(
-            self.repository, f"--python-isolation={level}", *flags, **options,
-            env={"HOME": str(self.home), **SECRETS, **(env or {})},
+            self.repository, f"--python-isolation={level}", "--model-control-mode=explicit", "--load-model=*",
+            f"--python-readable-path={self.data}", f"--python-writable-path={self.results}", f"--backend-directory={self.backends}",
+            "--python-environment-variable=HF_TOKEN", **options,
+            env={"HOME": str(self.home), "TMPDIR": str(temporary), "PLAIN": "plain-value", **SECRETS},
         )
+
+    def write(self, name, code, config=CONFIG, backend="python"):
+        files = {"1/model.py": code} if code else {}
+        write_model(self.repository, name, "galatea", backend, config, {**files, "1/spare": "weights"})
+
+    def control(self, verb, model):
+        status, _, text = clients.ask(self.server.http, "POST", f"/v2/repository/models/{model}/{verb}", {})
+        return status, text.decode()
 
     def run(self, code, model="hostile"):
         """What became of code in a model: `done: RESULT`, or the exception."""
@@ -68,13 +83,13 @@ class Place:
         answer = json.loads(text)
         return answer["outputs"][0]["data"][0] if status == 200 else answer["error"]
 
-    def attempt(self, attempt, shared):
+    def attempt(self, attempt, others):
         """What became of an attempt: whether it was refused, and its answer."""
         other = self.run("import os; result = os.getpid()", "neighbour").removeprefix("done: ")
         place = {
             "SERVER": str(self.own), "HOME": str(self.home), "NEIGHBOUR": str(self.repository / "neighbour"),
             "PID": self.server.pid, "OTHER": int(other), "PORT": int(self.server.http.rsplit(":", 1)[1]),
-            "SIGNAL": 0 if self.level == "none" else int(signal.SIGKILL), **shared,
+            "SIGNAL": 0 if self.level == "none" else int(signal.SIGKILL), **others,
         }
         assigned = "".join(f"{name} = {value!r}\n" for name, value in place.items())
         answer = self.run(assigned + isolation_attempts.PRELUDE + attempt.code)
@@ -83,15 +98,21 @@ class Place:
         return refused, answer
 
 
+# A kernel without Landlock, or without seccomp: a filter answers for it, by the number of the call.
+WITHOUT = [sys.executable, str(Path(__file__).with_name("without_syscall.py"))]
+LANDLOCK, SECCOMP = "444", "317"
+
+
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """A server of each level, started when first asked for."""
-    running = {}
+    """`places(level)` has a server of that level, started when first asked for; `lacking` names a call that the kernel refuses."""
+    running, temporary = {}, tmp_path_factory.mktemp("temporary")
 
-    def get(level):
-        if level not in running:
-            running[level] = Place(tmp_path_factory.mktemp(level), level)
-        return running[level]
+    def get(level, lacking=None):
+        if (level, lacking) not in running:
+            through = [*WITHOUT, lacking] if lacking else ()
+            running[level, lacking] = Place(tmp_path_factory.mktemp(level), level, temporary, through=through)
+        return running[level, lacking]
 
     yield get
     for place in running.values():
@@ -99,7 +120,7 @@ def places(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def others(tmp_path_factory):
     """Sockets that listen, and named memory of somebody else."""
     path = str(tmp_path_factory.mktemp("sockets") / "socket")
     name = f"galatea-test-{os.getpid()}"
@@ -122,16 +143,16 @@ def require_all(place):
 
 
 @pytest.mark.parametrize("attempt", isolation_attempts.ALL, ids=lambda attempt: attempt.name)
-def test_a_hostile_model_is_refused(places, shared, attempt):
+def test_a_hostile_model_is_refused(places, others, attempt):
     allowed, answer = places("none"), None
-    refused, answer = allowed.attempt(attempt, shared)
+    refused, answer = allowed.attempt(attempt, others)
     if refused and attempt.may_be_refused_anyway:
         pytest.skip(f"this machine refuses it to everyone: {answer}")
     assert not refused, answer
     for level in LEVELS:
         place = places(level)
         require_all(place)
-        refused, answer = place.attempt(attempt, shared)
+        refused, answer = place.attempt(attempt, others)
         assert refused == (attempt.at_standard or level == "strict"), f"{level}: {answer}"
         # The server goes on, and so does its neighbour.
         assert place.server.process.poll() is None
@@ -180,7 +201,7 @@ def test_a_worker_that_ends_is_started_again_as_isolated(places, level):
     place = places(level)
     pid = place.run("import os; result = os.getpid()")
     assert "it is being restarted" in place.run("import os; os._exit(3)")
-    until(lambda: place.run("result = 1") == "done: 1", 60)
+    eventually("the model answers again", lambda: place.run("result = 1") == "done: 1")
     assert place.run("import os; result = os.getpid()") != pid
     confined = place.run("result = [l.split()[1] for l in open('/proc/self/status') if l.startswith('NoNewPrivs')]")
     assert confined == f"done: {[str(int(level != 'none'))]}"
@@ -197,6 +218,7 @@ def test_root_keeps_no_power_over_the_machine(places, level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_floods_of_output_and_of_processes_end_no_server(places, level):
     place = places(level)
+    workers = len(processes.running(place.server.pid))
     printed = place.run("import sys\nfor _ in range(400): sys.stdout.write('x' * 10_000)\nsys.stdout.flush(); result = 1")
     assert printed == "done: 1"
     flood = """
@@ -209,122 +231,114 @@ for _ in range(60):
 os._exit(1)
 """
     assert "it is being restarted" in place.run(flood)
-    until(lambda: place.run("result = 1") == "done: 1", 60)
+    eventually("the model answers again", lambda: place.run("result = 1") == "done: 1")
     assert place.run("result = 6 * 7", "neighbour") == "done: 42"
     # They went with the worker.
-    until(lambda: len([p for p in processes.descendants(place.server.pid) if not processes.is_zombie(p)]) <= 3, 60)
+    left = lambda: [p for p in processes.descendants(place.server.pid) if not processes.is_zombie(p)]  # noqa: E731
+    eventually("the processes of the flood are gone", lambda: len(left()) <= workers + 1)
 
 
 @pytest.mark.parametrize("level", ["none", "standard"])
-def test_secrets_stay_with_the_server_unless_they_are_named(tmp_path, level):
-    place = Place(tmp_path, level, "--python-environment-variable=HF_TOKEN", env={"PLAIN": "plain-value"})
-    with place.server as server:
-        seen = place.run("import os, subprocess; result = str(dict(os.environ)) + open('/proc/self/environ').read()"
-                         " + subprocess.check_output(['env'], text=True)")
-        assert seen.count("hf-value") == 3 and seen.count("plain-value") == 3
-        for name, value in SECRETS.items():
-            if name != "HF_TOKEN":
-                assert name not in seen and value not in seen
-        told = [line for line in server.log if "may hold secrets" in line]
-        assert len(told) == 1 and all(name in told[0] for name in SECRETS if name != "HF_TOKEN"), told
-        assert "HF_TOKEN" not in told[0]
-        assert not any(value in server.text() for value in SECRETS.values())
+def test_secrets_stay_with_the_server_unless_they_are_named(places, level):
+    place = places(level)
+    seen = place.run("import os, subprocess; result = str(dict(os.environ)) + open('/proc/self/environ').read()"
+                     " + subprocess.check_output(['env'], text=True)")
+    assert seen.count("hf-value") == 3 and seen.count("plain-value") == 3
+    for name, value in SECRETS.items():
+        if name != "HF_TOKEN":
+            assert name not in seen and value not in seen
+    told = [line for line in place.server.log if "may hold secrets" in line]
+    assert len(told) == 1 and all(name in told[0] for name in SECRETS if name != "HF_TOKEN"), told
+    assert "HF_TOKEN" not in told[0]
+    assert not any(value in place.server.text() for value in SECRETS.values())
 
 
-def test_paths_are_added_to_what_models_reach(tmp_path):
-    data, results = tmp_path / "data", tmp_path / "results"
-    for folder in (data, results):
-        folder.mkdir()
-    (data / "weights").write_text("42")
-    flags = [f"--python-readable-path={data}", f"--python-writable-path={results}"]
-    place = Place(tmp_path / "place", "strict", *flags)
-    with place.server:
-        require_all(place)
-        assert place.run(f"result = open({str(data)!r} + '/weights').read()") == "done: 42"
-        assert place.run(f"open({str(data)!r} + '/weights', 'a')").startswith("PermissionError")
-        assert place.run(f"open({str(results)!r} + '/made', 'w').write('x'); result = 42") == "done: 42"
-    assert (results / "made").exists()
-    missing = Place(tmp_path / "missing", "strict", "--python-readable-path=/nowhere/data", wait=False)
-    with missing.server as server:
+def test_paths_are_added_to_what_models_reach(places, tmp_path):
+    place = places("strict")
+    require_all(place)
+    weights = str(place.data / "weights")
+    assert place.run(f"result = open({weights!r}).read()") == "done: 42"
+    assert place.run(f"open({weights!r}, 'a')").startswith("PermissionError")
+    assert place.run(f"open({str(place.results)!r} + '/made', 'w').write('x'); result = 42") == "done: 42"
+    assert (place.results / "made").exists()
+    write_model(tmp_path, "hostile", "galatea", "python", CONFIG, {"1/model.py": MODEL})
+    flags = ("--python-isolation=strict", "--python-readable-path=/nowhere/data")
+    with servers.galatea(tmp_path, *flags, wait=False) as server:
         server.wait_for_line("--python-readable-path=/nowhere/data: there is no such file or folder")
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_error_of_a_load_says_that_isolation_refuses(tmp_path, level):
+@pytest.mark.parametrize("level", ["none", *LEVELS])
+def test_the_error_of_a_load_says_that_isolation_refuses(places, tmp_path, level):
+    place = places(level)
     secret = tmp_path / "secret"
     secret.write_text("")
-    code = f"class TritonPythonModel:\n    def initialize(self, args):\n        open({str(secret)!r}).read()\n"
-    write_model(tmp_path / "models", "reads", "galatea", "python", CONFIG, {"1/model.py": code})
-    flags = ["--exit-on-error=false", "--model-control-mode=explicit"]
-    with servers.galatea(tmp_path / "models", f"--python-isolation={level}", *flags) as server:
-        status, _, text = clients.ask(server.http, "POST", "/v2/repository/models/reads/load")
-        assert status == 400 or status == 500
-        error = json.loads(text)["error"]
-        assert "PermissionError" in error and f"--python-isolation={level}" in error and "--python-readable-path" in error, error
-    with servers.galatea(tmp_path / "models", *flags) as server:
-        assert "PermissionError" not in clients.ask(server.http, "POST", "/v2/repository/models/reads/load")[2].decode()
+    place.write("reads", f"class TritonPythonModel:\n    def initialize(self, args):\n        open({str(secret)!r}).read()\n")
+    status, text = place.control("load", "reads")
+    if level == "none":
+        assert "PermissionError" not in text
+        return
+    assert status in (400, 500)
+    error = json.loads(text)["error"]
+    assert "PermissionError" in error and f"--python-isolation={level}" in error and "--python-readable-path" in error, error
 
 
-def test_temporary_files_go_with_the_model(tmp_path):
-    place = Place(tmp_path, "strict", "--model-control-mode=explicit", "--load-model=hostile")
-    with place.server as server:
-        folder = place.run("import os, tempfile; result = tempfile.gettempdir()\nos.makedirs(result + '/a/b')\n"
-                           "os.symlink('/etc', result + '/a/link'); open(result + '/a/b/file', 'w').close()").removeprefix("done: ")
-        assert Path(folder, "a/b/file").exists() and Path(folder).stat().st_mode & 0o77 == 0
-        assert clients.ask(server.http, "POST", "/v2/repository/models/hostile/unload")[0] == 200
-        until(lambda: not Path(folder).exists(), 60)
+def test_temporary_files_go_with_the_model(places):
+    place = places("strict")
+    place.write("leaves", MODEL)
+    assert place.control("load", "leaves")[0] == 200
+    folder = place.run("import os, tempfile; result = tempfile.gettempdir()\nos.makedirs(result + '/a/b')\n"
+                       "os.symlink('/etc', result + '/a/link'); open(result + '/a/b/file', 'w').close()", "leaves").removeprefix("done: ")
+    assert Path(folder, "a/b/file").exists() and Path(folder).stat().st_mode & 0o77 == 0
+    assert place.control("unload", "leaves")[0] == 200
+    eventually("the temporary files are gone", lambda: not Path(folder).exists())
     assert Path("/etc/passwd").exists()
 
 
-def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(tmp_path):
-    env = {"TMPDIR": str(tmp_path / "temporary")}
-    Path(env["TMPDIR"]).mkdir()
-    first, second = (Place(tmp_path / name, "standard", env=env) for name in ("first", "second"))
-    with first.server, second.server:
-        left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
-        used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
-        first.server.stop(signal.SIGKILL)
-        assert left.exists() and used.exists()
-        with Place(tmp_path / "third", "standard", env=env).server as third:
-            assert not left.exists() and used.exists()
-            third.wait_for_line(f"removed '{left}', which a killed server has left")
+# What one level shows is enough for each build; the other is played with the peers.
+STRICT_FIRST = pytest.mark.parametrize("level", ["strict", pytest.param("standard", marks=tiers.peers)])
 
 
-# A kernel without Landlock, or without seccomp: a filter answers for it.
-WITHOUT = [sys.executable, str(Path(__file__).with_name("without_syscall.py"))]
+@STRICT_FIRST
+def test_without_landlock_the_log_says_what_is_not_in_force(places, others, level):
+    place = places(level, LANDLOCK)
+    told = [line for line in place.server.log if "in force only in part" in line]
+    assert len(told) == 1 and "without Landlock, models read and change" in told[0] and "signals" in told[0], told
+    assert place.run("open(%r).read(); result = 1" % str(place.own / "policy.toml")) == "done: 1"
+    # What is left: calls, and the server's own process.
+    named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
+    left = ["signal_the_server", "signal_with_a_child", "signal_everything", "read_the_servers_limits", "typing_into_a_terminal"]
+    for name in left + (["connect_to_the_server"] if level == "strict" else []):
+        assert place.attempt(named[name], others)[0], name
+    assert place.server.process.poll() is None
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_without_landlock_the_log_says_what_is_not_in_force(tmp_path, shared, level):
-    place = Place(tmp_path, level, through=[*WITHOUT, "444"])
-    with place.server as server:
-        told = [line for line in server.log if "in force only in part" in line]
-        assert len(told) == 1 and "without Landlock, models read and change" in told[0] and "signals" in told[0], told
-        assert place.run("open(%r).read(); result = 1" % str(place.own / "policy.toml")) == "done: 1"
-        # What is left: calls, and the server's own process.
-        named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
-        left = ["signal_the_server", "signal_with_a_child", "signal_everything", "read_the_servers_limits", "typing_into_a_terminal"]
+def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(places):
+    """The one that is killed, and the next, are those of the tests before and after this one."""
+    first, second = places("strict", LANDLOCK), places("standard")
+    left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+    used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
+    first.server.stop(signal.SIGKILL)
+    assert left.exists() and used.exists()
+    third = places("strict", SECCOMP)
+    assert not left.exists() and used.exists()
+    third.server.wait_for_line(f"removed '{left}', which a killed server has left")
+
+
+@STRICT_FIRST
+def test_without_seccomp_the_log_says_what_is_not_in_force(places, others, level):
+    place = places(level, SECCOMP)
+    told = [line for line in place.server.log if "in force only in part" in line]
+    assert len(told) == 1 and "without seccomp" in told[0], told
+    assert ("network" in told[0]) == (level == "strict")
+    named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
+    if "without Landlock" not in told[0]:
+        left = ["read_the_policy", "write_another_models_code", "read_the_servers_memory"]
         for name in left + (["connect_to_the_server"] if level == "strict" else []):
-            assert place.attempt(named[name], shared)[0], name
-        assert server.process.poll() is None
+            assert place.attempt(named[name], others)[0], name
+    assert place.server.process.poll() is None
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_without_seccomp_the_log_says_what_is_not_in_force(tmp_path, shared, level):
-    place = Place(tmp_path, level, through=[*WITHOUT, "317"])
-    with place.server as server:
-        told = [line for line in server.log if "in force only in part" in line]
-        assert len(told) == 1 and "without seccomp" in told[0], told
-        assert ("network" in told[0]) == (level == "strict")
-        named = {attempt.name: attempt for attempt in isolation_attempts.ALL}
-        if "without Landlock" not in told[0]:
-            left = ["read_the_policy", "write_another_models_code", "read_the_servers_memory"]
-            for name in left + (["connect_to_the_server"] if level == "strict" else []):
-                assert place.attempt(named[name], shared)[0], name
-        assert server.process.poll() is None
-
-
-def test_tensors_of_every_size_and_calls_to_other_models_pass(tmp_path):
+def test_tensors_of_every_size_and_calls_to_other_models_pass(places):
     """What server and worker exchange needs none of what is refused."""
     identity = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
         "        return [pb.InferenceResponse([pb.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]\n"
@@ -332,26 +346,21 @@ def test_tensors_of_every_size_and_calls_to_other_models_pass(tmp_path):
         "        calls = [pb.InferenceRequest(model_name='identity', requested_output_names=['OUT'], inputs=r.inputs()) for r in requests]\n" \
         "        return [pb.InferenceResponse(call.exec().output_tensors()) for call in calls]\n"
     config = tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1")
+    place = places("strict")
     for name, code in (("identity", identity), ("caller", caller)):
-        write_model(tmp_path, name, "galatea", "python", config, {"1/model.py": code})
-    with servers.galatea(tmp_path, "--python-isolation=strict") as server, clients.client(server, "grpc") as stock:
+        place.write(name, code, config)
+        assert place.control("load", name)[0] == 200
+    with clients.client(place.server, "grpc") as stock:
         for size in (1, 100_000, 4_000_000):
             sent = np.arange(size, dtype=np.float32)
             np.testing.assert_array_equal(clients.infer(stock, "grpc", "caller", {"IN": sent})["OUT"], sent)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_backend_written_in_python_reads_what_lies_beside_it(tmp_path, level):
-    backend = tmp_path / "backends/mine"
-    backend.mkdir(parents=True)
-    (backend / "beside.py").write_text("VALUE = 42\n")
-    (backend / "model.py").write_text("import beside\n" + MODEL)
-    write_model(tmp_path / "models", "m", "galatea", "mine", CONFIG, {"1/weights": ""})
-    flags = [f"--python-isolation={level}", f"--backend-directory={tmp_path / 'backends'}"]
-    with servers.galatea(tmp_path / "models", *flags) as server:
-        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": ["import beside; result = beside.VALUE"]}]}
-        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
-        assert answer["outputs"][0]["data"] == ["done: 42"]
-        body["inputs"][0]["data"] = [f"open({str(backend / 'model.py')!r}, 'a')"]
-        answer = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])
-        assert answer["outputs"][0]["data"][0].startswith("PermissionError")
+def test_a_backend_written_in_python_reads_what_lies_beside_it(places, level):
+    place = places(level)
+    place.write("written", None, backend="mine")
+    assert place.control("load", "written")[0] == 200
+    assert place.run("import beside; result = beside.VALUE", "written") == "done: 42"
+    code = str(place.backends / "mine/model.py")
+    assert place.run(f"open({code!r}, 'a')", "written").startswith("PermissionError")

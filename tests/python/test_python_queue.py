@@ -1,5 +1,6 @@
 """How requests wait for Python models, the same on our server and on the real one; how such models are asked and ended."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,10 +15,11 @@ import pytest
 import clients
 import repositories
 import servers
+import tiers
+from waiting import LIMIT, eventually
 
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-BOTH = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
-LIMIT = 60
+# For test_queues and test_mixed_shapes.
+BOTH = tiers.both
 # Begins with a request, and is done with it when a file is there that the request names; with the empty name at once.
 GATE = """\
 import os
@@ -47,24 +49,23 @@ def instances(count):
 
 
 def until(happened, limit=LIMIT):
-    deadline = time.monotonic() + limit
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
+    eventually("it has happened", happened, limit)
 
 
 class Gates:
-    """Requests to the model `gate`, which are complete when the test says so."""
+    """Requests to a model with the code `GATE`, which are complete when the test says so."""
 
-    def __init__(self, server, folder):
-        self.server, self.folder, self.threads = server, folder, ThreadPoolExecutor(32)
+    def __init__(self, server, folder, model):
+        self.server, self.folder, self.model, self.threads = server, folder, model, ThreadPoolExecutor(32)
+        self.is_batched = False
 
-    def send(self, name=""):
-        return self.threads.submit(self.answer, str(self.folder / name) if name else "")
+    def send(self, name="", **parameters):
+        return self.threads.submit(self.answer, str(self.folder / name) if name else "", **parameters)
 
-    def answer(self, name):
-        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [name]}]}
-        return clients.ask(self.server.http, "POST", "/v2/models/gate/infer", body)[0]
+    def answer(self, name, **parameters):
+        shape = [1, 1] if self.is_batched else [1]
+        body = {"inputs": [{"name": "IN", "shape": shape, "datatype": "BYTES", "data": [name]}], "parameters": parameters}
+        return clients.ask(self.server.http, "POST", f"/v2/models/{self.model}/infer", body)[0]
 
     def has_begun(self, name):
         return (self.folder / f"{name}.begun").exists()
@@ -72,7 +73,7 @@ class Gates:
     def begin(self, *names):
         """Requests that each have an instance."""
         answers = [self.send(name) for name in names]
-        until(lambda: all(map(self.has_begun, names)))
+        eventually(f"the model begins with {names}", lambda: all(map(self.has_begun, names)))
         return answers
 
     def permit(self, *names):
@@ -81,163 +82,165 @@ class Gates:
 
     def pending(self):
         return sum(v for (name, labels), v in clients.metrics(self.server).items()
-                   if name == "nv_inference_pending_request_count" and 'model="gate"' in labels)
+                   if name == "nv_inference_pending_request_count" and f'model="{self.model}"' in labels)
+
+    def wait_for_pending(self, count):
+        eventually(f"{count} requests wait", lambda: self.pending() == count)
 
     def queue(self, *names):
         """Sends one after the other: each waits when the next is sent."""
         answers = []
         for number, name in enumerate(names, 1):
             answers.append(self.send(name))
-            until(lambda: self.pending() == number)
+            self.wait_for_pending(number)
         return answers
 
 
-def started(target, tmp_path, count):
-    repository, folder = tmp_path / "models", tmp_path / "gates"
-    folder.mkdir()
-    repositories.write_model(repository, "gate", target, "python", CONFIG + instances(count), {"1/model.py": GATE})
-    return servers.TARGETS[target](repository), folder
+@pytest.fixture
+def started(tmp_path, shared):
+    """`started(target, instances)` has a server with a model of gates: ours is shared."""
+    with contextlib.ExitStack() as ends:
+
+        def start(target, count, config=CONFIG, code=GATE):
+            folder, repository = tmp_path / "gates", tmp_path / "models"
+            folder.mkdir()
+            config, files = config + instances(count), {"1/model.py": code}
+            if target == "galatea":
+                server = shared()
+                return Gates(server, folder, server.add("gate", "python", config, files=files))
+            repositories.write_model(repository, "gate", target, "python", config, files)
+            return Gates(ends.enter_context(servers.TARGETS[target](repository)), folder, "gate")
+
+        yield start
 
 
-@BOTH
-def test_short_requests_do_not_wait_behind_a_long_one(target, tmp_path):
+@tiers.both
+def test_short_requests_do_not_wait_behind_a_long_one(target, started):
     """Both instances are busy, a long request is the first that waits: the short ones behind it need the other instance only."""
-    server, folder = started(target, tmp_path, 2)
-    with server:
-        gates = Gates(server, folder)
-        busy = gates.begin("x", "y")
-        long, *short = gates.queue("long", *[""] * 7)
-        gates.permit("x", "y")
-        assert [answer.result(LIMIT) for answer in short] == [200] * 7
-        assert gates.has_begun("long") and not long.done()
-        gates.permit("long")
-        assert [answer.result(LIMIT) for answer in [*busy, long]] == [200] * 3
+    gates = started(target, 2)
+    busy = gates.begin("x", "y")
+    long, *short = gates.queue("long", *[""] * 7)
+    gates.permit("x", "y")
+    assert [answer.result(LIMIT) for answer in short] == [200] * 7
+    assert gates.has_begun("long") and not long.done()
+    gates.permit("long")
+    assert [answer.result(LIMIT) for answer in [*busy, long]] == [200] * 3
 
 
-@BOTH
-def test_a_request_that_may_be_late_does_not_fail(target, tmp_path):
+@tiers.both
+def test_a_request_that_may_be_late_does_not_fail(target, started):
     """Its time-out is over while it waits and when it is executed, and the policy of its queue is DELAY."""
     policy = "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 100000 allow_timeout_override: true }"
-    repository, folder = tmp_path / "models", tmp_path / "gates"
-    folder.mkdir()
-    config = "max_batch_size: 1\n" + CONFIG + f"dynamic_batching {{ {policy} }}\n"
-    gate = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
-    repositories.write_model(repository, "gate", target, "python", config, {"1/model.py": gate})
-
-    def send(server, name):
-        tensor = {"name": "IN", "shape": [1, 1], "datatype": "BYTES", "data": [name and str(folder / name)]}
-        body = {"inputs": [tensor], "parameters": {"timeout": 50000}}
-        return clients.ask(server.http, "POST", "/v2/models/gate/infer", body)[0]
-
-    with servers.TARGETS[target](repository) as server, ThreadPoolExecutor(2) as threads:
-        first = threads.submit(send, server, "a")
-        until((folder / "a.begun").exists)
-        second = threads.submit(send, server, "")
-        time.sleep(0.3)
-        assert not first.done() and not second.done()
-        (folder / "a.go").write_text("")
-        assert [first.result(LIMIT), second.result(LIMIT)] == [200, 200]
+    code = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
+    gates = started(target, 1, "max_batch_size: 1\n" + CONFIG + f"dynamic_batching {{ {policy} }}\n", code)
+    gates.is_batched = True
+    # So short that it is over whenever the request is looked at.
+    first = gates.send("a", timeout=1)
+    eventually("the model begins with the first request", lambda: gates.has_begun("a"))
+    second = gates.send("", timeout=1)
+    gates.wait_for_pending(1)
+    assert not first.done() and not second.done()
+    gates.permit("a")
+    assert [first.result(LIMIT), second.result(LIMIT)] == [200, 200]
 
 
-@BOTH
-def test_a_request_is_pending_and_queued_until_the_model_begins_with_it(target, tmp_path):
-    server, folder = started(target, tmp_path, 1)
-    with server:
-        gates = Gates(server, folder)
-        began = time.monotonic()
-        answers = gates.begin("a")
-        answers += gates.queue("b", "c", "d")
-        for name, waiting in (("a", 2), ("b", 1), ("c", 0)):
-            assert gates.pending() == waiting + 1
-            time.sleep(0.2)
-            following = chr(ord(name) + 1)
-            assert not gates.has_begun(following)
-            gates.permit(name)
-            until(lambda: gates.has_begun(following))
-            until(lambda: gates.pending() == waiting, 5)
-        gates.permit("d")
-        assert [answer.result(LIMIT) for answer in answers] == [200] * 4
-        took = (time.monotonic() - began) * 1e9
-        figures = clients.statistics(server, "gate")["inference_stats"]
-        assert figures["compute_infer"]["ns"] <= took, "one at a time: no two were computed at once"
-        # d waited for three others, c for two, b for one.
-        assert figures["queue"]["ns"] >= 6 * 0.2e9
+def one_at_a_time(gates, hold):
+    """Four requests to one instance; `hold` is called while each but the last is executed."""
+    answers = gates.begin("a")
+    answers += gates.queue("b", "c", "d")
+    for name, waiting in (("a", 2), ("b", 1), ("c", 0)):
+        assert gates.pending() == waiting + 1
+        hold()
+        following = chr(ord(name) + 1)
+        assert not gates.has_begun(following)
+        gates.permit(name)
+        eventually(f"the model begins with {following}", lambda: gates.has_begun(following))
+        gates.wait_for_pending(waiting)
+    gates.permit("d")
+    assert [answer.result(LIMIT) for answer in answers] == [200] * 4
+    return clients.statistics(gates.server, gates.model)["inference_stats"]
 
 
-@BOTH
-def test_a_long_request_among_many_short_ones_holds_up_none_of_them(target, tmp_path):
+@tiers.both
+def test_a_request_is_pending_until_the_model_begins_with_it(target, started):
+    figures = one_at_a_time(started(target, 1), lambda: None)
+    assert (figures["queue"]["count"], figures["compute_infer"]["count"], figures["success"]["count"]) == (4, 4, 4)
+
+
+@tiers.measure
+@pytest.mark.parametrize("target", ["galatea", "triton"])
+def test_a_request_is_queued_until_the_model_begins_with_it(target, started):
+    began = time.monotonic()
+    figures = one_at_a_time(started(target, 1), lambda: time.sleep(0.2))
+    took = (time.monotonic() - began) * 1e9
+    assert figures["compute_infer"]["ns"] <= took, "one at a time: no two were computed at once"
+    # d waited for three others, c for two, b for one.
+    assert figures["queue"]["ns"] >= 6 * 0.2e9
+
+
+@tiers.both
+def test_a_long_request_among_many_short_ones_holds_up_none_of_them(target, started):
     """While short ones come as fast as they can, so that many are on their way to each instance."""
-    server, folder = started(target, tmp_path, 2)
-    with server:
-        gates, has_ended = Gates(server, folder), threading.Event()
-        counts = [0] * 16
+    gates, has_ended = started(target, 2), threading.Event()
+    counts = [0] * 16
 
-        def ask_again_and_again(number):
-            while not has_ended.is_set():
-                assert gates.answer("") == 200
-                counts[number] += 1
+    def ask_again_and_again(number):
+        while not has_ended.is_set():
+            assert gates.answer("") == 200
+            counts[number] += 1
 
-        short = [gates.threads.submit(ask_again_and_again, number) for number in range(len(counts))]
-        until(lambda: all(count > 20 for count in counts))
-        long = gates.begin("long")
-        for _ in range(3):
-            before = list(counts)
-            until(lambda: all(now > then + 2 for now, then in zip(counts, before)))
-        assert not long[0].done()
-        has_ended.set()
-        assert [answer.result(LIMIT) for answer in short] == [None] * len(counts)
-        assert [gates.send().result(LIMIT) for _ in range(20)] == [200] * 20, "the other instance is free"
-        assert not long[0].done()
-        gates.permit("long")
-        assert long[0].result(LIMIT) == 200
+    short = [gates.threads.submit(ask_again_and_again, number) for number in range(len(counts))]
+    eventually("every caller has had 20 answers", lambda: all(count > 20 for count in counts))
+    long = gates.begin("long")
+    for _ in range(3):
+        before = list(counts)
+        eventually("every caller has had 3 more answers", lambda: all(now > then + 2 for now, then in zip(counts, before)))
+    assert not long[0].done()
+    has_ended.set()
+    assert [answer.result(LIMIT) for answer in short] == [None] * len(counts)
+    assert [gates.send().result(LIMIT) for _ in range(20)] == [200] * 20, "the other instance is free"
+    assert not long[0].done()
+    gates.permit("long")
+    assert long[0].result(LIMIT) == 200
 
 
-def test_what_nobody_waits_for_is_not_executed(tmp_path):
+def test_what_nobody_waits_for_is_not_executed(started):
     """The real server executes it all the same."""
-    server, folder = started("galatea", tmp_path, 1)
-    with server:
-        gates = Gates(server, folder)
-        answers = gates.begin("a")
-        answers += gates.queue("b")
-        with clients.client(server, "grpc") as stock:
-            tensor = clients.MODULES["grpc"].InferInput("IN", [1], "BYTES")
-            tensor.set_data_from_numpy(np.array([str(folder / "gone").encode()], dtype=object))
-            done = threading.Event()
-            call = stock.async_infer("gate", [tensor], lambda result, error: done.set())
-            until(lambda: gates.pending() == 2)
-            call.cancel()
-            assert done.wait(LIMIT)
-        # Wherever it waits, twice a second it is looked for.
-        until(lambda: gates.pending() == 1)
-        answers.append(gates.send("c"))
-        gates.permit("a", "b", "c", "gone")
-        assert [answer.result(LIMIT) for answer in answers] == [200] * 3
-        assert not gates.has_begun("gone")
+    gates = started("galatea", 1)
+    answers = gates.begin("a")
+    answers += gates.queue("b")
+    with clients.client(gates.server, "grpc") as stock:
+        tensor = clients.MODULES["grpc"].InferInput("IN", [1], "BYTES")
+        tensor.set_data_from_numpy(np.array([str(gates.folder / "gone").encode()], dtype=object))
+        done = threading.Event()
+        call = stock.async_infer(gates.model, [tensor], lambda result, error: done.set())
+        gates.wait_for_pending(2)
+        call.cancel()
+        assert done.wait(LIMIT)
+    # Wherever it waits, twice a second it is looked for.
+    gates.wait_for_pending(1)
+    answers.append(gates.send("c"))
+    gates.permit("a", "b", "c", "gone")
+    assert [answer.result(LIMIT) for answer in answers] == [200] * 3
+    assert not gates.has_begun("gone")
 
 
-def test_what_waits_longer_than_its_caller_is_rejected_and_not_executed(tmp_path):
+def test_what_waits_longer_than_its_caller_is_rejected_and_not_executed(started):
     """The real server rejects it, too, but answers only when an instance is free, and only with a dynamic batcher."""
-    server, folder = started("galatea", tmp_path, 1)
-    with server:
-        gates = Gates(server, folder)
-        first = gates.begin("a")
-        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [str(folder / "late")]}],
-                "parameters": {"timeout": 100_000}}
-
-        def ask_shortly():
-            return clients.ask(server.http, "POST", "/v2/models/gate/infer", body)[0]
-
-        late = [gates.threads.submit(ask_shortly) for _ in range(3)]
-        until(lambda: gates.pending() == 3)
-        time.sleep(0.15)
-        gates.permit("a", "late")
-        assert [answer.result(LIMIT) for answer in first] == [200]
-        assert [answer.result(LIMIT) for answer in late] == [503] * 3
-        assert not gates.has_begun("late")
-        failures = {labels: v for (name, labels), v in clients.metrics(server).items() if name == "nv_inference_request_failure" and v}
-        assert len(failures) == 1 and all('reason="REJECTED"' in labels for labels in failures), failures
-        assert list(failures.values()) == [3]
-        assert clients.statistics(server, "gate")["execution_count"] == 1
+    gates = started("galatea", 1)
+    first = gates.begin("a")
+    # So short that it is over when the instance is free, whenever that is.
+    late = [gates.send("late", timeout=1) for _ in range(3)]
+    eventually("all are refused or wait", lambda: sum(answer.done() for answer in late) + gates.pending() == 3)
+    gates.permit("a", "late")
+    assert [answer.result(LIMIT) for answer in first] == [200]
+    assert [answer.result(LIMIT) for answer in late] == [503] * 3
+    assert not gates.has_begun("late")
+    failures = {labels: v for (name, labels), v in clients.metrics(gates.server).items()
+                if name == "nv_inference_request_failure" and f'model="{gates.model}"' in labels and v}
+    assert len(failures) == 1 and all('reason="REJECTED"' in labels for labels in failures), failures
+    assert list(failures.values()) == [3]
+    assert clients.statistics(gates.server, gates.model)["execution_count"] == 1
 
 
 FINALIZES = """\
@@ -256,28 +259,10 @@ class TritonPythonModel:
     def finalize(self):
         mark = os.path.join(HERE, "..", "..", "..", "%s")
         open(mark + ".begun", "w").close()
-        time.sleep(3)
+        while not os.path.exists(mark + ".go"):
+            time.sleep(0.002)
         open(mark + ".done", "w").close()
 """
-
-
-@BOTH
-def test_the_exit_waits_for_a_replaced_model_that_finalizes(target, tmp_path):
-    repository = tmp_path / "models"
-    folder = repositories.write_model(repository, "slow", target, "python", CONFIG, {"1/model.py": FINALIZES % "old"})
-    flags = ["--model-control-mode=explicit", "--load-model=slow"]
-    with servers.TARGETS[target](repository, *flags) as server:
-        time.sleep(1.1)  # the real server compares times of files in seconds
-        (folder / "1/model.py").write_text(FINALIZES % "new")
-        (folder / "config.pbtxt").write_text((folder / "config.pbtxt").read_text() + instances(2))
-        assert clients.ask(server.http, "POST", "/v2/repository/models/slow/load", {})[0] == 200
-        until(lambda: (tmp_path / "old.begun").exists())
-        assert not (tmp_path / "old.done").exists()
-        server.process.send_signal(signal.SIGTERM)
-        status = server.wait_for_exit()
-        assert (tmp_path / "old.done").exists(), "killed in finalize()"
-        assert (tmp_path / "new.done").exists()
-        assert status == 0, server.text()
 
 
 ASKS = """\
@@ -300,10 +285,11 @@ class TritonPythonModel:
 """
 
 
-def test_a_model_that_is_not_ready_by_its_own_check(tmp_path):
+def test_a_model_that_is_not_ready_by_its_own_check(shared):
     """The real server that is installed does not know `is_ready` yet: the texts are those of its other models."""
-    folder = repositories.write_model(tmp_path, "asked", "galatea", "python", CONFIG, {"1/model.py": ASKS, "1/how": "true"})
-    with servers.galatea(tmp_path) as server, clients.client(server, "grpc") as stock:
+    server = shared()
+    folder = server.place("asked", "python", CONFIG, files={"1/model.py": ASKS, "1/how": "true"})
+    with clients.client(server, "grpc") as stock:
         def both():
             answer = clients.ask(server.http, "GET", "/v2/models/asked/versions/1/ready")
             return answer[0], answer[2], stock.is_model_ready("asked", "1")
@@ -331,14 +317,59 @@ class TritonPythonModel:
 """
 
 
-def test_a_relative_environment_begins_in_the_working_directory(tmp_path):
-    repository, here = tmp_path / "models", tmp_path / "here"
-    (here / "envs").mkdir(parents=True)
-    os.symlink(sys.prefix, here / "envs/mine")
-    parameter = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "envs/mine" } }\n'
-    folder = repositories.write_model(repository, "m", "galatea", "python", CONFIG + parameter, {"1/model.py": NAMES_ITS_ENVIRONMENT})
-    (folder / "envs/mine").mkdir(parents=True)
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """A server whose working directory is not that of the tests; the last test that uses it ends it."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    for name in ("models", "here"):
+        (place / name).mkdir()
+    with servers.galatea(place / "models", "--model-control-mode=explicit", through=("env", "-C", place / "here")) as server:
+        server.place = place
+        yield server
+
+
+def load(server, name):
+    assert clients.ask(server.http, "POST", f"/v2/repository/models/{name}/load", {})[0] == 200
+
+
+def test_a_relative_environment_begins_in_the_working_directory(elsewhere):
+    (elsewhere.place / "here/envs").mkdir()
+    os.symlink(sys.prefix, elsewhere.place / "here/envs/mine")
+    config = CONFIG + 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "envs/mine" } }\n'
+    folder = repositories.write_model(elsewhere.place / "models", "m", "galatea", "python", config, {"1/model.py": NAMES_ITS_ENVIRONMENT})
     # An empty folder in the model: found only if the working directory were not looked at first.
-    with servers.galatea(repository, through=("env", "-C", here)) as server:
-        line = server.wait_for_line("interpreter prefix")
-        assert Path(line.split("interpreter prefix ")[1].strip('"}')).resolve() == Path(sys.prefix).resolve(), line
+    (folder / "envs/mine").mkdir(parents=True)
+    load(elsewhere, "m")
+    line = elsewhere.wait_for_line("interpreter prefix")
+    assert Path(line.split("interpreter prefix ")[1].strip('"}')).resolve() == Path(sys.prefix).resolve(), line
+
+
+@tiers.both
+def test_the_exit_waits_for_a_replaced_model_that_finalizes(target, tmp_path, request):
+    if target == "galatea":
+        server = request.getfixturevalue("elsewhere")
+        place = server.place
+    else:
+        place = tmp_path
+        (place / "models").mkdir()
+        server = servers.triton(place / "models", "--model-control-mode=explicit")
+        request.addfinalizer(server.stop)
+    folder = repositories.write_model(place / "models", "slow", target, "python", CONFIG, {"1/model.py": FINALIZES % "old"})
+    load(server, "slow")
+    (folder / "1/model.py").write_text(FINALIZES % "new")
+    (folder / "config.pbtxt").write_text((folder / "config.pbtxt").read_text() + instances(2))
+    # The real server compares times of files in seconds.
+    later = time.time() + 10
+    for file in ("1/model.py", "config.pbtxt"):
+        os.utime(folder / file, (later, later))
+    load(server, "slow")
+    eventually("the replaced model finalizes", (place / "old.begun").exists)
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for_line("Signal")
+    assert not (place / "old.done").exists()
+    for name in ("old.go", "new.go"):
+        (place / name).touch()
+    status = server.wait_for_exit()
+    assert (place / "old.done").exists(), "killed in finalize()"
+    assert (place / "new.done").exists()
+    assert status == 0, server.text()

@@ -13,7 +13,10 @@ import pytest
 
 import clients
 import processes
-from repositories import tensor
+import shared_flags
+import tiers
+from repositories import add_sub_config, tensor, write_model
+from waiting import eventually
 
 IN_OUT = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "PID", "TYPE_INT32", "1")
 RUNNER = '''
@@ -21,6 +24,11 @@ import os, subprocess, sys, time
 
 import numpy as np
 import triton_python_backend_utils as pb
+
+# A new worker begins only when the test has removed this file.
+HOLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hold")
+while os.path.exists(HOLD):
+    time.sleep(0.002)
 
 
 def act(case):
@@ -107,14 +115,6 @@ def is_ready(server, name):
     return clients.ask(server.http, "GET", f"/v2/models/{name}/ready")[0] == 200
 
 
-def until(happened, limit):
-    """Asks again until it is so; seconds it took."""
-    begin = time.monotonic()
-    while not happened():
-        assert time.monotonic() - begin < limit, "waited in vain"
-    return time.monotonic() - begin
-
-
 def interpreter_start():
     """How long this machine takes now to start a Python with numpy."""
     begin = time.monotonic()
@@ -122,10 +122,24 @@ def interpreter_start():
     return time.monotonic() - begin
 
 
+def with_runner(server, more="", name="runner", files=None):
+    """The server, with a model `runner` of the code `RUNNER`; `server.hold` is the file that holds up new workers of it."""
+    folder = server.place(name, "python", IN_OUT + more, files={"1/model.py": RUNNER, **(files or {})})
+    server.hold = folder / "1/hold"
+    return server
+
+
 @pytest.fixture
-def runner(tmp_path, serve):
-    write(tmp_path, "runner", RUNNER, IN_OUT)
-    return serve(tmp_path)
+def runner(shared):
+    return with_runner(shared())
+
+
+def wait_for_another(server, name, first):
+    """The process of the only instance once it is not `first`; a request that comes in between fails."""
+    return eventually(f"another worker of {name} answers", lambda: (pid := pid_of(server, name)) != first and pid)
+
+
+THREE = "instance_group [ { count: 3 kind: KIND_CPU } ]\n"
 
 
 def test_killed_under_load(runner):
@@ -134,62 +148,78 @@ def test_killed_under_load(runner):
 
     def call():
         while not stop:
-            answers.append(post(runner, "runner", 1))
+            answers.append(post(runner, "runner", 1, timeout=60))
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         callers = [pool.submit(call) for _ in range(8)]
         try:
-            until(lambda: len(answers) > 100, 30)
+            eventually("100 requests are answered", lambda: len(answers) > 100)
+            runner.hold.touch()
             os.kill(first, signal.SIGKILL)
-            until(lambda: not is_ready(runner, "runner"), 5)
-            restarted = until(lambda: is_ready(runner, "runner"), 20)
+            eventually("readiness tells that the worker is gone", lambda: not is_ready(runner, "runner"))
+            runner.hold.unlink()
+            eventually("the model is ready again", lambda: is_ready(runner, "runner"))
             seen = len(answers)
-            until(lambda: len(answers) > seen + 100, 30)
+            eventually("100 more are answered", lambda: len(answers) > seen + 100)
         finally:
             stop.append(True)
+            runner.hold.unlink(missing_ok=True)
         assert not [caller.exception() for caller in callers if caller.exception()]
     failed = [answer for status, answer in answers if status != 200]
     assert len(failed) <= 1, failed
     assert all(status in (200, 500, 503) for status, _ in answers)
     assert all("runner" in answer["error"] for answer in failed), failed
-    assert restarted < 1 + interpreter_start()
     assert {a["outputs"][0]["data"][0] for s, a in answers[seen + 8 :] if s == 200} == {pid_of(runner, "runner")} != {first}
+
+
+@tiers.measure
+def test_a_killed_worker_is_there_again_soon(runner):
+    first = pid_of(runner, "runner")
+    begin = time.monotonic()
+    os.kill(first, signal.SIGKILL)
+    wait_for_another(runner, "runner", first)
+    assert time.monotonic() - begin < 1 + interpreter_start()
 
 
 def test_killed_workers_leave_nothing_behind(runner):
     """Six deaths, one right after the other: the same number of processes and files as after the first."""
-    counts = []
+    pid, files = pid_of(runner, "runner"), None
     for _ in range(6):
-        os.kill(pid_of(runner, "runner"), signal.SIGKILL)
-        until(lambda: not is_ready(runner, "runner"), 5)
-        until(lambda: is_ready(runner, "runner"), 30)
-        pid = pid_of(runner, "runner")
-        assert processes.children(runner.pid) == [pid]
-        assert not processes.is_zombie(pid)
-        counts.append(processes.open_files(runner.pid))
-    assert max(counts) - min(counts) <= 2, counts
+        os.kill(pid, signal.SIGKILL)
+        pid = wait_for_another(runner, "runner", pid)
+        eventually("one worker is left", lambda: processes.children(runner.pid) == [pid])
+        files = files or processes.open_files(runner.pid)
+    eventually("files are closed", lambda: processes.open_files(runner.pid) <= files + 2)
 
 
 def test_exit_in_execute(runner):
     status, answer = post(runner, "runner", 2)
     assert status in (500, 503) and "runner" in answer["error"]
-    until(lambda: post(runner, "runner")[0] == 200, 10)
+    eventually("the model answers again", lambda: post(runner, "runner")[0] == 200)
+
+
+def with_workers(folder, serve, *flags):
+    """A server with four Python workers, one of which has been sent much, and a model isolated in a fifth process."""
+    write(folder, "runner", RUNNER, IN_OUT + THREE)
+    write(folder, "big", open_identity(), tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1"))
+    isolated = 'parameters { key: "isolation" value { string_value: "process" } }\n'
+    write_model(folder, "isolated", "galatea", "add_sub", add_sub_config(more=isolated + "instance_group [ { count: 1 kind: KIND_CPU } ]\n"))
+    server = serve(folder, *flags)
+    with clients.client(server, "http") as stock:
+        clients.infer(stock, "http", "big", {"IN": np.zeros(4 << 20, np.float32)})
+    assert clients.ask(server.http, "POST", "/v2/models/isolated/infer", clients.pair_json())[0] == 200
+    workers = processes.descendants(server.pid)
+    assert len(workers) == 5
+    return server, workers
 
 
 def test_server_killed(tmp_path, serve):
-    """kill -9 of the server: no worker survives it and nothing lies in /dev/shm."""
-    before = processes.shared_memory()
-    write(tmp_path, "runner", RUNNER, IN_OUT + "instance_group [ { count: 3 kind: KIND_CPU } ]\n")
-    write(tmp_path, "big", open_identity(), tensor("input", "IN", "TYPE_FP32", "-1") + tensor("output", "OUT", "TYPE_FP32", "-1"))
-    server = serve(tmp_path)
-    with clients.client(server, "http") as stock:
-        clients.infer(stock, "http", "big", {"IN": np.zeros(4 << 20, np.float32)})
-    workers = processes.descendants(server.pid)
-    assert len(workers) == 4
+    """kill -9 of the server: no worker survives it, and nothing of it had a name in /dev/shm."""
+    server, workers = with_workers(tmp_path, serve)
+    assert not [memory for pid in (server.pid, *workers) for memory in processes.named_memory(pid)]
     server.process.kill()
     server.wait_for_exit()
-    assert processes.wait_for_end(workers, 10) == []
-    assert processes.shared_memory() <= before
+    assert processes.wait_for_end(workers, 60) == []
 
 
 def open_identity():
@@ -198,11 +228,14 @@ def open_identity():
     return (python_cases.MODELS / "plain_identity/1/model.py").read_text()
 
 
-def test_server_ended_in_order(runner):
-    workers = processes.descendants(runner.pid)
-    assert len(workers) == 1
-    assert runner.stop() == 0
-    assert processes.wait_for_end(workers, 5) == []
+def test_server_ended_in_order(tmp_path, serve):
+    """No worker is left; the last lines of a log of JSON are JSON as well."""
+    server, workers = with_workers(tmp_path, serve, "--log-format=json")
+    assert server.stop() == 0
+    assert processes.wait_for_end(workers, 60) == []
+    lines = [json.loads(line) for line in server.log]
+    assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in lines)
+    assert any(line["text"] == "Signal (15) received." for line in lines)
 
 
 def test_forks(runner):
@@ -215,8 +248,7 @@ def test_forks(runner):
     try:
         status, answer = post(runner, "runner", 2)
         assert status in (500, 503) and "runner" in answer["error"]
-        until(lambda: post(runner, "runner")[0] == 200, 10)
-        assert pid_of(runner, "runner") != first
+        wait_for_another(runner, "runner", first)
     finally:
         if processes.wait_for_end([fork], 0):
             os.kill(fork, signal.SIGKILL)
@@ -229,60 +261,59 @@ def test_prints(runner):
     for case, lines in printed.items():
         assert post(runner, "runner", case)[0] == 200
         for line in lines:
-            runner.wait_for_line(line, 10)
+            runner.wait_for_line(line)
 
 
-def test_lines_of_two_models_do_not_mix(tmp_path, serve):
+def test_lines_of_two_models_do_not_mix(shared):
+    server = shared()
     for name in "ab":
-        write(tmp_path, name, RUNNER, IN_OUT)
-    server = serve(tmp_path)
+        with_runner(server, name=name)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert [status for status, *_ in pool.map(lambda name: post(server, name, 11), "ab")] == [200, 200]
-    server.wait(lambda: sum("half" in line for line in server.log) == 100, "all lines", 10)
-    assert {line for line in server.log if "half" in line} == {"first half, second half"}
+    said = lambda: [line for line in server.text().splitlines() if "half" in line]  # noqa: E731
+    eventually("all lines come", lambda: len(said()) == 100)
+    assert set(said()) == {"first half, second half"}
 
 
-def test_prints_where_the_log_is_json(tmp_path, serve):
+def test_prints_where_the_log_is_json(shared):
     """Each line is a JSON object, and those of a model say which one."""
-    write(tmp_path, "runner", RUNNER, IN_OUT)
-    server = serve(tmp_path, "--log-format=json")
+    server = with_runner(shared(*shared_flags.in_json()))
     for case in (5, 6, 7, 8):
         assert post(server, "runner", case)[0] == 200
     for text in ("a line to stdout", "a line to stderr", "from a child"):
-        line = json.loads(server.wait_for_line(text, 10))
+        line = json.loads(server.wait_for_line(text))
         assert (line["model"], line["text"]) == ("runner", text), line
-    server.wait_for_line("no text", 10)
+    server.wait_for_line("no text")
     assert post(server, "runner", 9)[0] == 500
-    server.wait_for_line("KeyError: 'weights'", 10)
-    server.process.terminate()
-    server.wait_for_exit()
-    lines = [json.loads(line) for line in server.log]
-    assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in lines)
-    assert any(line["text"] == "Signal (15) received." for line in lines)
-    assert sum(len(line["text"]) for line in lines if set(line["text"]) == {"x"}) == 300_000
+    server.wait_for_line("KeyError: 'weights'")
+    said = lambda: [json.loads(line) for line in server.text().splitlines()]  # noqa: E731
+    long = lambda: sum(len(line["text"]) for line in said() if set(line["text"]) == {"x"})  # noqa: E731
+    eventually("the whole of the long line has come", lambda: long() == 300_000)
+    assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in said())
 
 
 def test_log_settings_reach_models_that_run(runner):
     """Their loggers say more or less from the change on."""
-    said = lambda: sum("said by the logger of the model" in line for line in runner.log)  # noqa: E731
-    for change, more in (({}, 1), ({"log_verbose_level": 1}, 2), ({"log_info": False}, 1), ({"log_verbose_level": 0}, 0)):
-        status, _, _ = clients.ask(runner.http, "POST", "/v2/logging", change)
-        assert status == 200
-        assert has_said(runner, said, more), f"{more} lines after {change}"
+    try:
+        for change, more in (({}, 1), ({"log_verbose_level": 1}, 2), ({"log_info": False}, 1), ({"log_verbose_level": 0}, 0)):
+            set_log(runner, change)
+            # The change is on its way to the model beside the requests.
+            eventually(f"a request makes {more} lines after {change}", lambda: lines_of_a_request(runner) == more)
+    finally:
+        set_log(runner, {"log_info": True, "log_verbose_level": 0})
 
 
-def has_said(runner, said, more):
-    """Whether a request makes as many lines as this: the change is on its way to the model beside the requests."""
-    for _ in range(50):
-        before = said()
-        assert post(runner, "runner", 10)[0] == 200
-        # What comes after the lines of the request's logger in the log.
-        done = len(runner.log)
-        assert post(runner, "runner", 5)[0] == 200
-        runner.wait(lambda: any("a line to stdout" in line for line in runner.log[done:]), "what it prints", 10)
-        if said() == before + more:
-            return True
-    return False
+def set_log(server, change):
+    assert clients.ask(server.http, "POST", "/v2/logging", change)[0] == 200
+
+
+def lines_of_a_request(server):
+    """How many lines the model's logger makes of a request; what is printed by the next one comes behind them in the log."""
+    begin = len(server.log)
+    assert post(server, "runner", 10)[0] == 200
+    assert post(server, "runner", 5)[0] == 200
+    server.wait(lambda: any("a line to stdout" in line for line in server.log[begin:]), "what it prints")
+    return sum("said by the logger of the model" in line for line in server.log[begin:])
 
 
 def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):
@@ -294,9 +325,9 @@ def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):
         for level in (1, 0):
             status, _, text = clients.ask(runner.http, "POST", "/v2/logging", {"log_verbose_level": level})
             assert (status, json.loads(text)["log_verbose_level"]) == (200, level)
-    runner.wait_for_line(r'\] "\d+ lines are missing here: whoever reads this log was too slow for it"', 30)
+    runner.wait_for_line(r'\] "\d+ lines are missing here: whoever reads this log was too slow for it"')
     assert post(runner, "runner", 5)[0] == 200
-    runner.wait_for_line("^a line to stdout$", 10)
+    runner.wait_for_line("^a line to stdout$")
 
 
 def test_an_exception_is_logged_once_with_its_traceback(runner):
@@ -304,7 +335,7 @@ def test_an_exception_is_logged_once_with_its_traceback(runner):
     status, answer = post(runner, "runner", 9)
     assert status == 500 and "RuntimeError: not loaded" in answer["error"], answer
     assert "KeyError" not in answer["error"]
-    runner.wait_for_line("KeyError: 'weights'", 10)
+    runner.wait_for_line("KeyError: 'weights'")
     assert post(runner, "runner")[0] == 200
     failures = [line for line in runner.text().splitlines() if "not loaded" in line and "request id" in line]
     assert len(failures) == 1, failures
@@ -312,32 +343,32 @@ def test_an_exception_is_logged_once_with_its_traceback(runner):
     assert runner.text().count("KeyError: 'weights'") == 1
 
 
-def test_one_of_three_workers(tmp_path, serve):
+def test_one_of_three_workers(shared):
     """With two of three instances left the model answers on."""
-    write(tmp_path, "runner", RUNNER, IN_OUT + "instance_group [ { count: 3 kind: KIND_CPU } ]\n")
-    server = serve(tmp_path)
-    workers = processes.children(server.pid)
+    server = with_runner(shared(), THREE)
+    workers = eventually("three workers run", lambda: len(found := processes.running(server.pid)) == 3 and found)
+    server.hold.touch()
     os.kill(workers[0], signal.SIGKILL)
     answers = [post(server, "runner") for _ in range(60)]
+    server.hold.unlink()
     assert sum(status != 200 for status, _ in answers) <= 1
-    until(lambda: len([p for p in processes.children(server.pid) if not processes.is_zombie(p)]) == 3, 10)
+    eventually("three workers run again", lambda: len(processes.running(server.pid)) == 3)
 
 
-def test_unload_ends_workers(tmp_path, serve):
-    write(tmp_path, "runner", RUNNER, IN_OUT)
-    server = serve(tmp_path, "--model-control-mode=explicit", "--load-model=runner")
-    worker = pid_of(server, "runner")
-    files = None
+def test_unload_ends_workers(shared):
+    server = with_runner(shared())
+    worker, files = pid_of(server, "runner"), None
     for _ in range(3):
-        assert clients.ask(server.http, "POST", "/v2/repository/models/runner/unload", {})[0] == 200
-        assert processes.wait_for_end([worker], 10) == []
-        assert clients.ask(server.http, "POST", "/v2/repository/models/runner/load", {})[0] == 200
+        server.unload("runner")
+        assert processes.wait_for_end([worker], 60) == []
+        server.load("runner")
         worker = pid_of(server, "runner")
         files = files or processes.open_files(server.pid)
-    assert processes.open_files(server.pid) <= files + 1
-    assert processes.children(server.pid) == [worker]
+    eventually("files are closed", lambda: processes.open_files(server.pid) <= files + 1)
+    eventually("one worker is left", lambda: processes.children(server.pid) == [worker])
 
 
+@tiers.peers
 def test_several_pythons(tmp_path, serve, capsys):
     """As many minor versions as the machine has, in one server: by parameter, by requirements.txt, by option."""
     found = processes.venvs()
@@ -365,6 +396,7 @@ def test_several_pythons(tmp_path, serve, capsys):
         print("\nPythons served at once: " + "; ".join(f"{name}: {text.rsplit(' ', 1)[0]}" for name, text in said.items()))
 
 
+@tiers.measure
 def test_idle_worker_is_small(runner, capsys):
     worker = pid_of(runner, "runner")
     own, resident = processes.private_mb(worker), processes.rss_mb(worker)

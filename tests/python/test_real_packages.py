@@ -10,7 +10,10 @@ import clients
 import processes
 import repositories
 import servers
+import tiers
 from repositories import tensor
+
+pytestmark = tiers.peers
 
 PACKAGES = servers.PEERS / "models-venv/bin/python"
 PIPELINES = repositories.EXAMPLES.parent / "pipelines"

@@ -1,28 +1,24 @@
 """Server reflection, as tools like grpcurl use it: with the stock library, and whatever version of the service it asks for."""
 
-import contextlib
-import threading
-
 import grpc
 import pytest
 from google.protobuf import descriptor_pool, json_format, message_factory
 from tritonclient.grpc import service_pb2
 
 import repositories
-import servers
 
 reflection = pytest.importorskip("grpc_reflection.v1alpha.proto_reflection_descriptor_database", reason="`cargo xtask setup` installs it")
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc  # noqa: E402
+from grpc_reflection.v1alpha import reflection_pb2  # noqa: E402
 
 SERVICES = {"inference.GRPCInferenceService", "grpc.health.v1.Health"}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    path = tmp_path_factory.mktemp("reflection")
-    repositories.write_model(path, "vector", "galatea", "identity", repositories.identity_config())
-    with servers.galatea(path) as running:
-        yield running
+@pytest.fixture
+def server(shared):
+    """test_security_access asks one that restricts it."""
+    running = shared()
+    running.place("vector", "identity", repositories.identity_config())
+    return running
 
 
 def test_a_client_without_a_description_finds_and_calls_everything(server):
@@ -65,25 +61,3 @@ def test_both_versions_of_the_service(server, version):
         with pytest.raises(grpc.RpcError) as error:
             list(call(iter([reflection_pb2.ServerReflectionRequest(file_by_filename="nope.proto")]), timeout=20))
         assert error.value.code() is grpc.StatusCode.NOT_FOUND
-
-
-def test_it_is_restricted_with_the_metadata_and_does_not_hold_up_the_exit(tmp_path):
-    repositories.write_model(tmp_path, "vector", "galatea", "identity", repositories.identity_config())
-    with servers.galatea(tmp_path, "--grpc-restricted-protocol=metadata:key=secret") as running:
-        channel = grpc.insecure_channel(running.grpc)
-        with contextlib.closing(channel):
-            stub = reflection_pb2_grpc.ServerReflectionStub(channel)
-            ask = [reflection_pb2.ServerReflectionRequest(list_services="")]
-            with pytest.raises(grpc.RpcError) as error:
-                list(stub.ServerReflectionInfo(iter(ask), timeout=20))
-            assert error.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert error.value.details() == "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
-            given = [("triton-grpc-protocol-key", "secret")]
-            held = iter(stub.ServerReflectionInfo(open_for_ever(ask), timeout=60, metadata=given))
-            assert next(held).list_services_response.service
-            assert running.stop(timeout=20) == 0
-
-
-def open_for_ever(requests):
-    yield from requests
-    threading.Event().wait(60)

@@ -1,6 +1,5 @@
 """The response cache in a real Redis server: shared by servers, and gone without harm when the Redis server is."""
 
-import shutil
 import time
 
 import numpy as np
@@ -10,11 +9,13 @@ import certificates
 import clients
 import redis_server
 import servers
+import tiers
 from redis_server import Redis
 from repositories import identity_config, write_model
 from test_response_cache import ANSWERS, ANSWERS_CONFIG, CACHE, ask, counted, one, value_of
+from waiting import eventually
 
-pytestmark = pytest.mark.skipif(not redis_server.has_redis(), reason="Redis is not installed")
+pytestmark = pytest.mark.skipif(not redis_server.has_redis(), reason="Redis is not installed: cargo xtask setup redis")
 PASSWORD = "redis123!"
 
 
@@ -42,28 +43,37 @@ def errors(server):
     return [found["galatea_response_cache_errors_total", f'operation="{name}"'] for name in ("lookup", "insertion")]
 
 
-def until(happened):
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-
-
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_an_answer_is_stored_and_found_by_any_server(redis, repository, serve, protocol):
-    redis.ask("flushall")
-    repository.add("text", "identity", identity_config("TYPE_STRING", "2", more=CACHE))
-    both = [serve(repository.path, *redis.settings(pool_size=3)) for _ in range(2)]
+def check_stored_and_found(redis, running, protocol, expected):
     texts = np.array([b"", b"\x00\xff a text"], np.object_)
-    for server in [*both, *both]:
+    for server in [*running, *running]:
         with clients.client(server, protocol) as stock:
             assert clients.infer(stock, protocol, "text", {"INPUT0": texts})["OUTPUT0"].tolist() == texts.tolist()
-    assert [counted(server, "text") for server in both] == [(1, 1, 2, 1), (2, 0, 2, 0)]
+    assert [counted(server, "text") for server in running] == expected
     assert len(redis.keys()) == 1 and redis.keys()[0].startswith("galatea:response:")
     assert redis.ask("ttl", redis.keys()[0]) == "-1"
-    assert errors(both[0]) == [0, 0]
-    assert not any(name.startswith("nv_cache_num_entries") for name, _ in clients.metrics(both[0]))
+    assert errors(running[0]) == [0, 0]
+    assert not any(name.startswith("nv_cache_num_entries") for name, _ in clients.metrics(running[0]))
 
 
+@pytest.fixture
+def text(repository, redis):
+    redis.ask("flushall")
+    repository.add("text", "identity", identity_config("TYPE_STRING", "2", more=CACHE))
+    return repository.path
+
+
+def test_an_answer_is_stored_and_found(redis, text, serve):
+    check_stored_and_found(redis, [serve(text, *redis.settings(pool_size=3))], "grpc", [(1, 1, 2, 1)])
+
+
+@tiers.peers
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_an_answer_is_stored_and_found_by_any_server(redis, text, serve, protocol):
+    both = [serve(text, *redis.settings(pool_size=3)) for _ in range(2)]
+    check_stored_and_found(redis, both, protocol, [(1, 1, 2, 1), (2, 0, 2, 0)])
+
+
+@tiers.peers
 def test_another_content_is_another_model(redis, tmp_path, serve):
     redis.ask("flushall")
     for name, value in (("old", "1"), ("copy", "1"), ("new", "2")):
@@ -76,11 +86,12 @@ def test_another_content_is_another_model(redis, tmp_path, serve):
     assert all(0 < int(redis.ask("ttl", key)) <= 1000 for key in redis.keys())
 
 
+@tiers.peers
 def test_what_another_program_wrote_is_no_answer(redis, identity, serve):
     redis.ask("flushall")
     server = serve(identity, *redis.settings())
     asked(server, 1, 1)
-    until(redis.keys)
+    eventually("the answer is stored", redis.keys)
     (key,) = redis.keys()
     for value in ("", "galresp1", "nonsense"):
         redis.ask("set", key, value)
@@ -89,6 +100,7 @@ def test_what_another_program_wrote_is_no_answer(redis, identity, serve):
     server.wait_for_line(f"the value of {key}: it is no response, or one of another version")
 
 
+@tiers.peers
 def test_an_outage_costs_no_request(identity, serve):
     with Redis() as first:
         server = serve(identity, *first.settings(socket_timeout=1000))
@@ -98,9 +110,10 @@ def test_an_outage_costs_no_request(identity, serve):
     assert sum(errors(server)) > 0
     with Redis(port=first.port):
         server.wait_for_line("can be reached again", timeout=30)
-        until(lambda: asked(server, 2)[0] > 1)
+        eventually("an answer is found", lambda: asked(server, 2)[0] > 1)
 
 
+@tiers.measure
 def test_a_redis_that_stands_still_holds_nothing_up(identity, serve):
     with Redis() as slow:
         server = serve(identity, *slow.settings(socket_timeout=300, connect_timeout=300))
@@ -113,9 +126,10 @@ def test_a_redis_that_stands_still_holds_nothing_up(identity, serve):
             assert first < 10 and time.monotonic() - started - first < 10, "only the first one waited, for one time-out"
         server.wait_for_line("can be reached again", timeout=60)
         hits = counted(server, "identity")[0]
-        until(lambda: asked(server, 3)[0] > hits)
+        eventually("an answer is found", lambda: asked(server, 3)[0] > hits)
 
 
+@tiers.peers
 def test_who_we_are(identity, serve):
     variables = ("TRITONCACHE_REDIS_USERNAME", "TRITONCACHE_REDIS_PASSWORD")
     with Redis("--requirepass", PASSWORD) as locked:
@@ -139,6 +153,7 @@ def test_who_we_are(identity, serve):
             assert PASSWORD not in refused.text() and "wrong" not in refused.text().replace("WRONG", "")
 
 
+@tiers.peers
 def test_no_redis_no_server(identity):
     port = servers.free_ports(1)[0]
     for given, told in ((port, port), ("nonexistent", 0)):
@@ -149,6 +164,7 @@ def test_no_redis_no_server(identity):
         assert text in server.text()
 
 
+@tiers.peers
 def test_encrypted(identity, serve, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     authority = certificates.Authority(folder)

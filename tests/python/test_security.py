@@ -4,7 +4,6 @@ other clients have their answers. `cargo xtask attack` plays the same at full si
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import grpc
@@ -17,26 +16,44 @@ import clients
 import processes
 import raw_http
 import raw_http2
+import shared_flags
 from repositories import add_sub_config, identity_config, tensor
+from waiting import LIMIT, eventually
 
 # How many bytes the server may hold for each byte of a request, and what it needs in any case.
 FACTOR, SLACK = 4, 24 * 1024 * 1024
 SECRET = "secret-of-the-host"
 SLOW = 'parameters { key: "execute_delay_ms" value { string_value: "300" } }\n'
-SLOW_LOAD = 'parameters { key: "creation_delay_sec" value { string_value: "8" } }\n'
-EXPLICIT = ("--model-control-mode=explicit", "--load-model=simple", "--load-model=vector", "--load-model=strings", "--load-model=slow")
+# Is being loaded until a file of this name lies in its version.
+SLOW_LOAD = """\
+import os
+import time
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        while not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "go")):
+            time.sleep(0.005)
+
+    def execute(self, requests):
+        return []
+"""
 NO_ANSWER = 0
 
 
+def with_models(server):
+    """The server, with the models that the tests of security ask."""
+    server.place("simple", "add_sub", add_sub_config())
+    server.place("vector", "identity", identity_config())
+    server.place("strings", "identity", identity_config("TYPE_STRING"))
+    server.place("slow", "identity", identity_config(more=SLOW))
+    serves_on(server)
+    return server
+
+
 @pytest.fixture
-def server(repository, serve):
-    repository.add("simple", "add_sub", add_sub_config())
-    repository.add("vector", "identity", identity_config())
-    repository.add("strings", "identity", identity_config("TYPE_STRING"))
-    repository.add("slow", "identity", identity_config(more=SLOW))
-    started = serve(repository.path, *EXPLICIT)
-    serves_on(started)
-    return started
+def server(shared):
+    return with_models(shared())
 
 
 def address(text):
@@ -173,28 +190,28 @@ def test_classification_of_a_large_tensor_costs_what_was_sent(server):
 # ---- configurations that come with a load
 
 
-def test_long_bodies_of_many_clients_stay_within_the_budget(repository, serve):
+def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
     """What is refused goes back at once, and what waits to be ranked is counted: at most twice the budget is in use."""
-    repository.add("vector", "identity", identity_config())
-    server = serve(repository.path, "--memory-budget=100MB")
-    size = 60_000_000
+    server = shared(*shared_flags.narrow())
+    server.place("vector", "identity", identity_config())
+    size = 20_000_000
     tensors = {
         "inputs": [{"name": "INPUT0", "shape": [size // 4], "datatype": "FP32", "parameters": {"binary_data_size": size}}],
         "outputs": [{"name": "OUTPUT0", "parameters": {"classification": 1}}],
     }
     text = json.dumps(tensors).encode()
     request = raw_http.post("/v2/models/vector/infer", text + bytes(size), Inference_Header_Content_Length=len(text))
-    begin = server.rss_mb()
-    statuses = raw_http.together(10, lambda _: raw_http.exchange(address(server.http), request)[0], 3)
-    assert {200, 503}.issuperset(statuses) and 200 in statuses, raw_http.statuses(statuses)
-    most = next(line for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if line.startswith("VmHWM:"))
-    assert int(most.split()[1]) / 1024 < begin + 200, (begin, most)
+    memory = Memory(server)
+    assert raw_http.exchange(address(server.http), request)[0] == 200
+    statuses = raw_http.together(10, lambda _: raw_http.exchange(address(server.http), request)[0])
+    assert {200, 503}.issuperset(statuses), raw_http.statuses(statuses)
+    assert memory.grown() < 2 * (32 << 20), memory.grown()
 
 
-def test_label_files_stay_inside_the_model(server, repository, tmp_path_factory):
+def test_label_files_stay_inside_the_model(server, tmp_path_factory):
     secret = tmp_path_factory.mktemp("host") / "secret.txt"
     secret.write_text(f"{SECRET}\n{SECRET}\n")
-    relative = os.path.relpath(secret, repository.path / "vector")
+    relative = os.path.relpath(secret, server.repository / "vector")
     classify = {
         "inputs": [{"name": "INPUT0", "shape": [2], "datatype": "FP32", "data": [1, 2]}],
         "outputs": [{"name": "OUTPUT0", "parameters": {"classification": 2}}],
@@ -205,10 +222,10 @@ def test_label_files_stay_inside_the_model(server, repository, tmp_path_factory)
         assert SECRET not in clients.ask(server.http, "POST", "/v2/models/vector/infer", classify)[2].decode()
 
 
-def test_label_files_are_files(server, repository):
+def test_label_files_are_files(server):
     """A FIFO is opened without end by whoever reads it; a sparse file of 2 GB would be read whole."""
-    os.mkfifo(repository.path / "vector/fifo")
-    with open(repository.path / "vector/huge.txt", "wb") as file:
+    os.mkfifo(server.repository / "vector/fifo")
+    with open(server.repository / "vector/huge.txt", "wb") as file:
         file.truncate(2_000_000_000)
     for path in ("fifo", "huge.txt", "1"):
         status, _ = load(server, "vector", vector_config(output={"label_filename": path}))
@@ -224,7 +241,6 @@ def test_counts_that_no_machine_has(server):
         status, text = load(server, "vector", vector_config(instance_group=[{"count": number, "kind": "KIND_CPU"}]))
         assert status in (400, 500), f"{number}: {status} {text}"
         serves_on(server)
-    assert server.stop(timeout=60) == 0
 
 
 def test_levels_of_priority_that_no_machine_has_room_for(server):
@@ -234,7 +250,6 @@ def test_levels_of_priority_that_no_machine_has_room_for(server):
         status, text = load(server, "vector", vector_config(max_batch_size=8, dynamic_batching=levels))
         assert status == 200, f"{number}: {status} {text}"
         serves_on(server)
-    assert server.stop(timeout=60) == 0
 
 
 # ---- loads
@@ -248,24 +263,26 @@ def test_nothing_stays_of_failed_loads(server):
         for number in range(400):
             with pytest.raises(grpc.RpcError):
                 stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name=f"{number:05d}" + "n" * 60_000))
-        listed = [model.name[:5] for model in stub.RepositoryIndex(service_pb2.RepositoryIndexRequest()).models]
-    assert sorted(listed) == sorted(["simpl", "vecto", "strin", "slow"])
+        listed = {model.name for model in stub.RepositoryIndex(service_pb2.RepositoryIndexRequest()).models}
+    assert listed == {"simple", "vector", "strings", "slow"}
     assert memory.grown() < 16 * 1024 * 1024
 
 
-def test_loads_that_wait_starve_nothing(server, repository):
+def test_loads_that_wait_starve_nothing(server):
     """1,200 loads of one slow model, more than a pool of threads has."""
-    repository.add("late", "identity", identity_config(more=SLOW_LOAD))
+    folder = server.place("late", "python", identity_config(), load=False, files={"1/model.py": SLOW_LOAD})
     held = raw_http.many(address(server.http), 1200, raw_http.post("/v2/repository/models/late/load", b"{}"))
     try:
         for path in ("/v2/repository/index", "/v2/repository/models/vector/load"):
-            assert post(server, path, b"{}", 5)[0] == 200, path
+            assert post(server, path, b"{}", LIMIT)[0] == 200, path
         ready = raw_http.head("GET", "/v2/models/vector/ready")
-        assert raw_http.exchange(address(server.http), ready, 5)[0] == 200
+        assert raw_http.exchange(address(server.http), ready, LIMIT)[0] == 200
         serves_on(server)
     finally:
+        (folder / "1/go").touch()
         raw_http.close(held)
-    assert server.stop(timeout=60) == 0
+    running = "galatea_control_operations_running", 'operation="load"'
+    eventually("no load goes on", lambda: clients.metrics(server)[running] == 0)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"text"', b"true", b'{"parameters":[]}'])
@@ -273,24 +290,25 @@ def test_load_bodies_are_objects(server, body):
     assert post(server, "/v2/repository/models/vector/load", body)[0] in (400, 500)
 
 
-def test_errors_do_not_tell_where_things_lie(server, repository):
-    repository.add("broken", "onnxruntime", "").joinpath("1/model.onnx").write_text("no model")
-    repository.add("no_text", "identity", "input: 3")
-    repository.add("raises", "python", tensor("output", "OUT", "TYPE_INT32", "1")).joinpath("1/model.py").write_text("import nowhere\n")
+def test_errors_do_not_tell_where_things_lie(server):
+    raises = tensor("output", "OUT", "TYPE_INT32", "1")
+    server.place("broken", "onnxruntime", "", load=False, files={"1/model.onnx": "no model"})
+    server.place("no_text", "identity", "input: 3", load=False)
+    server.place("raises", "python", raises, load=False, files={"1/model.py": "import nowhere\n"})
     for model in ("broken", "no_text", "raises", "absent"):
-        status, text = load(server, model)
-        assert status >= 400 and str(repository.path) not in text, text
-    assert str(repository.path) not in clients.ask(server.http, "POST", "/v2/repository/index", {})[2].decode()
+        status, text = load(server, model, timeout=LIMIT)
+        assert status >= 400 and str(server.repository) not in text, text
+    assert str(server.repository) not in clients.ask(server.http, "POST", "/v2/repository/index", {})[2].decode()
 
 
 # ---- connections
 
 
-def test_half_sent_heads_and_bodies_end(server, repository, serve):
+def test_half_sent_heads_and_bodies_end(shared):
     """100 connections of each kind, with time-outs of a second."""
-    quick = serve(
-        repository.path, *EXPLICIT, "--connection-head-timeout-secs=1", "--connection-progress-timeout-secs=1",
-    )
+    quick = shared("--connection-head-timeout-secs=1", "--connection-progress-timeout-secs=1")
+    quick.place("simple", "add_sub", add_sub_config())
+    quick.place("vector", "identity", identity_config())
     kinds = {
         "head over HTTP": (quick.http, b"POST /v2/models/vector/infer HTTP/1.1\r\nHost: x\r\nX-Half: "),
         "body over HTTP": (quick.http, raw_http.head("POST", "/v2/models/vector/infer", 100) + b"{"),
@@ -300,7 +318,7 @@ def test_half_sent_heads_and_bodies_end(server, repository, serve):
     held = {what: raw_http.many(address(to), 100, sent) for what, (to, sent) in kinds.items()}
     for what, connections in held.items():
         for connection in connections:
-            connection.settimeout(15)
+            connection.settimeout(LIMIT)
             while connection.recv(65536):
                 pass
         raw_http.close(connections)
@@ -335,12 +353,6 @@ def worker_pid(server):
     return json.loads(text)["outputs"][0]["data"][0] if status == 200 else None
 
 
-def until(happened, limit):
-    begin = time.monotonic()
-    while not happened():
-        assert time.monotonic() - begin < limit, "waited in vain"
-
-
 def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
     """256 descriptors, 224 idle clients: health, metrics and a new Python worker have theirs."""
     worker(repository)
@@ -351,9 +363,9 @@ def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
         for to, path in ((few.http, "/v2/health/live"), (few.metrics, "/metrics")):
             get = raw_http.head("GET", path, Connection="close")
             # While idle ones are closed to make room, a client may have to try again.
-            until(lambda: raw_http.exchange(address(to), get, 10)[0] == 200, 5)
+            eventually(f"{path} is answered", lambda: raw_http.exchange(address(to), get, LIMIT)[0] == 200)
         os.kill(pid, signal.SIGKILL)
-        until(lambda: worker_pid(few) not in (None, pid), 20)
+        eventually("a new worker answers", lambda: worker_pid(few) not in (None, pid))
     finally:
         raw_http.close(held)
 
@@ -361,14 +373,14 @@ def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
 # ---- models
 
 
-def test_a_division_without_result_ends_one_request(repository, serve):
+def test_a_division_without_result_ends_one_request(server):
     """The least INT32 by -1 in an ONNX model: a fault of the processor."""
     tensors = [helper.make_tensor_value_info(n, TensorProto.INT32, [None]) for n in ("A", "B", "C")]
     graph = helper.make_graph([helper.make_node("Div", ["A", "B"], ["C"])], "divide", tensors[:2], tensors[2:])
     config = "".join(tensor(kind, name, "TYPE_INT32", "-1") for kind, name in (("input", "A"), ("input", "B"), ("output", "C")))
-    folder = repository.add("divide", "onnxruntime", config)
+    folder = server.place("divide", "onnxruntime", config, load=False)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "1/model.onnx")
-    server = serve(repository.path)
+    server.load("divide")
 
     def divide(by):
         body = {"inputs": [
@@ -380,6 +392,4 @@ def test_a_division_without_result_ends_one_request(repository, serve):
     assert divide(2)[0] == 200
     assert divide(-1)[0] not in (NO_ANSWER, 200)
     assert server.process.poll() is None
-    until(lambda: divide(2)[0] == 200, 20)
-
-
+    eventually("the model answers again", lambda: divide(2)[0] == 200)

@@ -17,10 +17,9 @@ import clients
 import perf_tool
 import repositories
 import servers
+import tiers
 
-LIMIT = 30
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-both = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
+LIMIT = 60
 protocols = pytest.mark.parametrize("protocol", ["http", "grpc"])
 
 
@@ -141,19 +140,26 @@ def test_a_server_of_another_authority_is_not_trusted(protocol, server, files):
     server.wait_for_line("a client's TLS handshake failed: ")
 
 
-@both
-def test_mutual_over_grpc(target, files):
-    """Ours as the real one: without a certificate, with one of another authority, with an expired one, with a good one."""
-    flags = grpc_flags(files.server, files.authority.certificate)
-    folder = files.folder / target
-    repositories.write_model(folder, "identity", target, "identity", repositories.identity_config())
-    with servers.TARGETS[target](folder, *flags) as running:
-        with stock(running, "grpc", files.authority.certificate, files.client) as client:
-            infers(client, "grpc")
-        for bad in (None, files.stranger.issue("/CN=x"), files.authority.issue("/CN=late", days=-1)):
-            with stock(running, "grpc", files.authority.certificate, bad) as client:
-                with pytest.raises(grpcclient.InferenceServerException, match="UNAVAILABLE"):
-                    client.is_server_ready()
+def refuses_strangers(running, files):
+    """Over gRPC a client with a good certificate is let in; those with none, of another authority, or expired are not."""
+    with stock(running, "grpc", files.authority.certificate, files.client) as client:
+        infers(client, "grpc")
+    for bad in (None, files.stranger.issue("/CN=x"), files.authority.issue("/CN=late", days=-1)):
+        with stock(running, "grpc", files.authority.certificate, bad) as client:
+            with pytest.raises(grpcclient.InferenceServerException, match="UNAVAILABLE"):
+                client.is_server_ready()
+
+
+def test_mutual_over_grpc(strict, files):
+    refuses_strangers(strict, files)
+
+
+@tiers.peers
+def test_mutual_over_grpc_of_the_real_server(files):
+    folder = files.folder / "triton"
+    repositories.write_model(folder, "identity", "triton", "identity", repositories.identity_config())
+    with servers.triton(folder, *grpc_flags(files.server, files.authority.certificate)) as running:
+        refuses_strangers(running, files)
 
 
 def test_mutual_over_http(strict, files):
@@ -169,18 +175,21 @@ def test_mutual_over_http(strict, files):
     assert get(https(files, strict.http, files.client))[0] == 200, "it serves on"
 
 
-@pytest.mark.parametrize("target", ["galatea"])
-@pytest.mark.parametrize("flag", ["--grpc-use-ssl-mutual=false", "--grpc-use-ssl=true"])
-def test_no_authority_no_client_certificate(flag, target, files):
-    """--grpc-use-ssl-mutual switches TLS on whatever its value, as the real server has it."""
-    flags = [flag, f"--grpc-server-cert={files.server.certificate}", f"--grpc-server-key={files.server.key}"]
-    with servers.TARGETS[target](files.models, *flags) as running:
-        with stock(running, "grpc", files.authority.certificate) as client:
-            infers(client, "grpc")
-        assert clients.ask(running.http, "GET", "/v2/health/ready")[0] == 200, "HTTP is not concerned"
+@pytest.fixture(scope="module")
+def half(files):
+    """TLS over gRPC alone. --grpc-use-ssl-mutual switches it on whatever its value, as the real server has it."""
+    flags = ["--grpc-use-ssl-mutual=false", *grpc_flags(files.server)[1:]]
+    with servers.galatea(files.models, *flags) as running:
+        yield running
 
 
-@needs_triton
+def test_no_authority_no_client_certificate(half, files):
+    with stock(half, "grpc", files.authority.certificate) as client:
+        infers(client, "grpc")
+    assert clients.ask(half.http, "GET", "/v2/health/ready")[0] == 200, "HTTP is not concerned"
+
+
+@tiers.peers
 def test_the_real_server_too_takes_mutual_for_tls(files):
     flags = ["--grpc-use-ssl-mutual=false", *grpc_flags(files.server)[1:]]
     folder = files.folder / "real"
@@ -269,21 +278,19 @@ def test_http_to_a_port_with_tls(server):
     server.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
 
 
-def test_grpc_without_tls_to_a_port_with_it(files):
-    with servers.galatea(files.models, *grpc_flags(files.server)) as running:
-        with grpc.insecure_channel(running.grpc) as channel:
-            call = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
-            with pytest.raises(grpc.RpcError) as refused:
-                call(b"", timeout=LIMIT)
-        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-        running.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
+def test_grpc_without_tls_to_a_port_with_it(half):
+    with grpc.insecure_channel(half.grpc) as channel:
+        call = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
+        with pytest.raises(grpc.RpcError) as refused:
+            call(b"", timeout=LIMIT)
+    assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+    half.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
 
 
-def test_tls_to_a_port_without(files):
-    with servers.galatea(files.models) as running:
-        assert curl("-k", f"https://{running.http}/v2")[0] != 0
-        running.wait_for_line("a client speaks TLS to a port that does not: .*--https-cert")
-        assert clients.ask(running.http, "GET", "/v2")[0] == 200
+def test_tls_to_a_port_without(half):
+    assert curl("-k", f"https://{half.http}/v2")[0] != 0
+    half.wait_for_line("a client speaks TLS to a port that does not: .*--https-cert")
+    assert clients.ask(half.http, "GET", "/v2")[0] == 200
 
 
 def refused(files, *flags):
@@ -358,12 +365,11 @@ def test_flags_that_lack_others(flags, said, files):
     assert said in refused(files, *flags)
 
 
-def test_flags_without_effect_are_told(files):
-    named = ["--grpc-server-cert=/none", "--grpc-root-cert=/none"]
-    with servers.galatea(files.models, *named) as running:
-        for flag in ("--grpc-server-cert", "--grpc-root-cert"):
-            running.wait_for_line(f"{flag} has no effect without --grpc-use-ssl=true")
-        assert clients.client(running, "grpc").is_server_live()
+def test_flags_without_effect_are_told(shared):
+    running = shared("--grpc-server-cert=/none", "--grpc-root-cert=/none")
+    for flag in ("--grpc-server-cert", "--grpc-root-cert"):
+        assert any(f"{flag} has no effect without --grpc-use-ssl=true" in line for line in running.log)
+    assert clients.client(running, "grpc").is_server_live()
 
 
 def test_the_lines_of_the_start(server, strict):
@@ -372,35 +378,6 @@ def test_the_lines_of_the_start(server, strict):
         strict.wait_for_line(f"Started {name} at \\S+ over TLS, for clients with a certificate")
     server.wait_for_line("The console is at https://")
     server.wait_for_line("Using the TLS certificate of 'CN=localhost', valid until 20")
-
-
-@pytest.mark.parametrize("form", ["pkcs8", "traditional", "ed25519", "rsa"])
-def test_forms_of_keys(form, files):
-    pair = files.authority.issue(key="rsa" if form == "rsa" else "ec")
-    if form == "traditional":
-        certificates.openssl("ec", "-in", pair.key, "-out", pair.key)
-        assert b"BEGIN EC PRIVATE KEY" in pair.key.read_bytes()
-    if form == "rsa":
-        certificates.openssl("rsa", "-in", pair.key, "-traditional", "-out", pair.key)
-        assert b"BEGIN RSA PRIVATE KEY" in pair.key.read_bytes()
-    if form == "ed25519":
-        certificates.openssl("genpkey", "-algorithm", "ed25519", "-out", pair.key)
-        certificates.openssl("req", "-x509", "-key", pair.key, "-out", pair.certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
-    with servers.galatea(files.models, *https_flags(pair)) as running:
-        trusted = pair.certificate if form == "ed25519" else files.authority.certificate
-        for version in ("1.2", "1.3"):
-            code, out, err = curl("--cacert", trusted, "--tls-max", version, f"https://{localhost(running.http)}/v2")
-            assert code == 0, err
-
-
-def test_a_chain_with_an_authority_between(files):
-    between = files.authority.below()
-    leaf = between.issue()
-    leaf.certificate.write_bytes(leaf.certificate.read_bytes() + between.certificate.read_bytes())
-    with servers.galatea(files.models, *https_flags(leaf), *grpc_flags(leaf)) as running:
-        for protocol in ("http", "grpc"):
-            with stock(running, protocol, files.authority.certificate) as client:
-                infers(client, protocol)
 
 
 # --- our own clients -------------------------------------------------------------------------------------------------
