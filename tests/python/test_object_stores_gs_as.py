@@ -10,11 +10,13 @@ import fault_proxy
 import object_stores
 import repositories
 import servers
+import tiers
 from store_fixtures import echo, failed_start, start
 from test_object_stores import sums
 
 __all__ = ["start"]
 
+pytestmark = tiers.peers
 needs_azurite = pytest.mark.skipif(not object_stores.has_azurite(), reason="run `cargo xtask setup`")
 IDENTITY = 'backend: "identity"\n' + repositories.identity_config()
 
