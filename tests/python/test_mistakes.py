@@ -124,14 +124,11 @@ def test_a_wrong_model_py(repository, name):
 
 def test_what_all_workers_of_a_model_do_wrong_is_told_once(repository):
     name = "three_workers_output_mistyped"
-    ask = lambda _: json.loads(repository.request({"path": f"/v2/models/{name}/infer"})[1])["outputs"][0]["data"][0]
-    processes = set()
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for _ in range(100):
-            processes.update(pool.map(ask, range(32)))
-            if len(processes) == 3:
-                break
-    assert len(processes) == 3
+    wanted = {"path": f"/v2/models/{name}/infer", "json": {**mistakes.ASK, "id": "meet"}}
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        answers = [json.loads(text) for _, text in pool.map(lambda _: repository.request(wanted), range(3))]
+    # Each worker waits for the others, so that each has one.
+    assert len({answer["outputs"][0]["data"][0] for answer in answers}) == 3
     # Both kinds of wrong outputs: one that is not declared, and one of another shape.
     for told in ("'OUTT' that its configuration does not declare", "output 'OUT' with data type FP32 and shape [1,1]"):
         repository.server.wait(lambda: told in repository.logged(name), f"a line of the log about {name}", 10)
