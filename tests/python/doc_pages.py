@@ -30,7 +30,7 @@ WRAPPER = """\
 #!/bin/bash
 if [ "$1" = perf ]; then
   shift
-  exec -a "$0" {program} perf --measurement-interval=60 --stability-percentage=999 -u "$PERF_SERVER" "$@"
+  exec -a "$0" {program} perf --measurement-interval=150 --stability-percentage=999 -u "$PERF_SERVER" "$@"
 fi
 exec -a "$0" {program} "$@"
 """

@@ -137,9 +137,10 @@ MODES = [
     measured("binary_search", "-m simple --binary-search --concurrency-range 1:8:2 -l 1000"),
     measured("binary_search_fails", "-m slow --binary-search --concurrency-range 4:8:2 -l 5"),
     measured("binary_search_rate", "-m slow --binary-search --request-rate-range 30:300:100 -l 40 -v"),
-    measured("limit", "-m slow --concurrency-range 1:8 -l 30", csv=True),
-    measured("limit_percentile_verbose", "-m slow --concurrency-range 1:8 -l 30 --percentile=95 -v"),
-    measured("limit_open_end", "-m slow --concurrency-range 1:0:1 -l 30"),
+    # A request takes 20 ms at a concurrency of 1 and 100 ms at 5: far from the limit on both sides.
+    measured("limit", "-m slow --concurrency-range 1:5:4 -l 60", csv=True),
+    measured("limit_percentile_verbose", "-m slow --concurrency-range 1:5:4 -l 60 --percentile=95 -v"),
+    measured("limit_open_end", "-m slow --concurrency-range 1:0:4 -l 60"),
     Case("unstable", "-m simple -p 120 -s 0.0001 -r 3"),
     Case("unstable_range", "-m simple -p 120 -s 0.0001 -r 3 -v --percentile=95 --concurrency-range 1:2"),
     Case("unstable_async", "-m simple -p 120 -s 0.0001 -r 3 -a -v"),

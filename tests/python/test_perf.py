@@ -17,6 +17,7 @@ import perf_tool
 import perf_wire
 import servers
 import tiers
+import waiting
 
 QUICK = ["-p", "150", "-s", "1000000", "-r", "3"]
 
@@ -289,22 +290,29 @@ def test_connections(tool, protocol, limit, perf_servers, tmp_path):
 
 
 def interrupted(tool, server, folder, times):
-    """Runs a long measurement and interrupts it, the first time when the load has begun; (exit status, lines)."""
-    args = ["-m", "slow", "-u", server.http, "-p", "1000", "-s", "1000000", "-r", "3"]
+    """Runs a long measurement and interrupts it when the load has begun, and again while a request is held; (exit status, lines)."""
+    args = ["-m", "gated", "-u", server.http, "-p", "1000", "-s", "1000000", "-r", "3"]
     command, env = perf_tool.command_of(tool)
+    model = server.repository / "gated/1"
     process = subprocess.Popen([str(part) for part in [*command, *args]], env={**servers.os.environ, **env}, cwd=folder,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines, sent = [], 0
-    for line in process.stdout:
-        lines.append(line.rstrip("\n"))
-        if sent < times and line.startswith(("Request concurrency", "Waiting for in-flight")):
-            answered = clients.counts(server, "slow")["success"]
-            while not sent and clients.counts(server, "slow")["success"] == answered:
-                assert process.poll() is None
-            process.send_signal(signal.SIGINT)
-            sent += 1
-    # Whether the run has just ended when the second signal comes is chance.
-    return process.wait(30), [line for line in lines if line and not (times > 1 and line == "Received exit signal.")]
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if line.startswith("Request concurrency"):
+                answered = clients.counts(server, "gated")["success"]
+                waiting.eventually("the load has begun", lambda: clients.counts(server, "gated")["success"] > answered)
+                if times > 1:
+                    (model / "closed").touch()
+                    waiting.eventually("a request is held", (model / "holding").exists)
+                process.send_signal(signal.SIGINT)
+            if times > 1 and line.startswith("Waiting for in-flight"):
+                process.send_signal(signal.SIGINT)
+        return process.wait(30), [line for line in lines if line]
+    finally:
+        for name in ("closed", "holding"):
+            (model / name).unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("times", [1, 2])
