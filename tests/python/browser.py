@@ -3,10 +3,11 @@
 import contextlib
 import shutil
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+import waiting
 
 PEERS = Path(__file__).resolve().parents[2] / "target/peers"
 PACKAGES = PEERS / "browser/python"
@@ -17,7 +18,6 @@ FLAGS = (
     " --disable-component-update --disable-sync --disable-default-apps --force-color-profile=srgb"
 ).split()
 WAIT_MS = 20_000
-LOOK_MS = 40
 # Chromium says this of each answer that is an error; tests ask for such answers.
 ROUTINE = "Failed to load resource"
 VIEW = (1000, 1000)
@@ -83,10 +83,7 @@ class Page:
     def wait(self, expression):
         """Until the expression is true."""
         # Asked again and again from outside: the policy of the page lets no text be run within it.
-        deadline = time.monotonic() + WAIT_MS / 1000
-        while not self.evaluate(f"Boolean({expression})"):
-            assert time.monotonic() < deadline, f"not within {WAIT_MS} ms: {expression}"
-            self.tab.wait_for_timeout(LOOK_MS)
+        waiting.eventually(f"the page has {expression}", lambda: self.evaluate(f"Boolean({expression})"))
 
     def wait_for(self, selector, text=None):
         """Until there is such an element, with this text in it if one is given."""

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 import urllib.parse
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 
 import clients
 import servers
+import waiting
 
 ROOT = servers.ROOT
 DEPLOY = ROOT / "deploy"
@@ -110,9 +110,9 @@ class Prometheus:
         groups = json.loads(self.get("/api/v1/rules"))["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
-    def until(self, is_right, what, limit=60):
-        deadline = time.monotonic() + limit
-        while not (found := is_right()):
-            assert time.monotonic() < deadline and self.process.poll() is None, f"waited in vain for {what}"
-            time.sleep(0.1)
-        return found
+    def until(self, is_right, what):
+        def look():
+            assert self.process.poll() is None, "Prometheus has ended"
+            return is_right()
+
+        return waiting.eventually(what, look)

@@ -30,7 +30,7 @@ WRAPPER = """\
 #!/bin/bash
 if [ "$1" = perf ]; then
   shift
-  exec -a "$0" {program} perf --measurement-interval=60 --stability-percentage=999 -u "$PERF_SERVER" "$@"
+  exec -a "$0" {program} perf --measurement-interval=150 --stability-percentage=999 -u "$PERF_SERVER" "$@"
 fi
 exec -a "$0" {program} "$@"
 """
@@ -68,7 +68,7 @@ class Place:
     """A folder in which the blocks of a page are run one after the other, and the server that they started last."""
 
     def __init__(self, folder, tools):
-        self.folder, self.tools, self.server = folder, tools, None
+        self.folder, self.tools, self.server, self.is_shared = folder, tools, None, False
         tools.mkdir(parents=True, exist_ok=True)
         wrapper = tools / "galatea"
         wrapper.write_text(WRAPPER.format(program=shlex.quote(str(servers.galatea_binary().resolve()))))
@@ -119,10 +119,15 @@ class Place:
         printed, status = self.bash(text)
         assert status == 0, f"{block}: exit status {status}\n{printed}"
 
+    def use(self, server):
+        """Asks a server that others use too, until the page starts one of its own."""
+        self.server, self.is_shared = server, True
+        self.environment["PERF_SERVER"] = server.http
+
     def stop(self):
-        if self.server:
+        if self.server and not self.is_shared:
             self.server.stop()
-            self.server = None
+        self.server, self.is_shared = None, False
 
 
 def typed(text):

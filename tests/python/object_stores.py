@@ -2,6 +2,7 @@
 
 import atexit
 import base64
+import contextlib
 import email.utils
 import functools
 import hashlib
@@ -21,6 +22,7 @@ import urllib.parse
 from pathlib import Path
 
 import servers
+import waiting
 
 PACKAGES = servers.PEERS / "object-stores/python"
 AZURITE = servers.PEERS / "object-stores/azure/node_modules/azurite/dist/src/blob/main.js"
@@ -66,14 +68,12 @@ class Process:
             self.lines.append(line)
 
     def wait_until_open(self):
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
-                return
-            except OSError:
-                assert time.monotonic() < deadline and self.process.poll() is None, "".join(self.lines)
-                time.sleep(0.05)
+        def is_open():
+            assert self.process.poll() is None, "".join(self.lines)
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5):
+                return True
+
+        waiting.eventually("the emulator accepts connections", is_open)
 
     @property
     def address(self):

@@ -74,6 +74,28 @@ class TritonPythonModel:
         ]
 """
 
+# Holds its requests while there is a file `closed` in its folder, and says so by a file `holding`.
+GATED_MODEL = """\
+import pathlib
+import time
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.folder = pathlib.Path(__file__).parent
+
+    def execute(self, requests):
+        while (self.folder / "closed").exists():
+            (self.folder / "holding").touch()
+            time.sleep(0.01)
+        return [
+            pb.InferenceResponse([pb.Tensor("OUTPUT0", pb.get_input_tensor_by_name(request, "INPUT0").as_numpy())])
+            for request in requests
+        ]
+"""
+
 # The Flair pipeline of the seed documents: names, types and shapes are theirs, the work is not.
 FLAIR_TOKENIZATION = """\
 import numpy as np
@@ -261,6 +283,7 @@ def write_perf_models(repository, target):
     told = 'parameters { key: "fail" value { string_value: "execute" } }\n'
     write_model(repository, "failing", target, "failing", identity_config(more=told))
     python_model(repository, "bls", add_sub_config(more=""), BLS_MODEL)
+    python_model(repository, "gated", identity_config("TYPE_FP32", "4"), GATED_MODEL)
     add_flair(repository)
     add_blip(repository, "base_model_cpu", "base_model_gpu", "base_model_multi_gpu", "trt_model")
     add_sequences(repository)

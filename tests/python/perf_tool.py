@@ -7,13 +7,19 @@ import os
 import re
 import subprocess
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 import servers
+import tiers
 
 REAL, OURS = "real", "ours"
+# The tool that a test runs for a target of `tiers.both`.
+TOOLS = {"galatea": OURS, "triton": REAL}
+# The tool as a parameter of a test: ours in the tier commit, the real one in the tier peers.
+BOTH = [pytest.param(OURS, id="galatea"), pytest.param(REAL, id="triton", marks=tiers.peers)]
 # What PERF_TOOL_OURS names is run in our place: with `real` the comparison itself is tested.
 STAND_IN = os.environ.get("PERF_TOOL_OURS") == "real"
 
@@ -52,6 +58,16 @@ UNSTABLE = re.compile(r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .*
 BODY_TITLE = re.compile(r"inference (?:request|response): ")
 
 
+def command_of(tool):
+    """(start of the command line, environment) of a tool."""
+    if tool == REAL or STAND_IN:
+        if not servers.has_perf_analyzer():
+            pytest.skip("perf_analyzer is not installed: `cargo xtask setup`")
+        home = servers.PEERS / "perf_analyzer"
+        return [home / "bin/perf_analyzer"], {"LD_LIBRARY_PATH": str(home / "lib")}
+    return [servers.galatea_binary().resolve(), "perf"], {}
+
+
 @dataclass
 class Run:
     """What a load tool printed and wrote. `folder` holds its files."""
@@ -77,14 +93,6 @@ class Run:
 
     def profile(self, name="profile.json"):
         return json.loads(self.path(name).read_text())
-
-
-def command_of(tool):
-    """(start of the command line, environment) of a tool."""
-    if tool == REAL or STAND_IN:
-        home = servers.PEERS / "perf_analyzer"
-        return [home / "bin/perf_analyzer"], {"LD_LIBRARY_PATH": str(home / "lib")}
-    return [servers.galatea_binary().resolve(), "perf"], {}
 
 
 def program(tool):
@@ -116,30 +124,8 @@ def finish(process, args, folder, timeout=60):
 
 
 def run(tool, args, folder, timeout=60, command=None, cpus=None):
-    """Runs a tool to its end in `folder`; again if the machine stood still for a whole window."""
-    folder.mkdir(parents=True, exist_ok=True)
-    there = set(folder.iterdir())
-    for _ in range(3):
-        for left in set(folder.iterdir()) - there:
-            left.unlink()
-        done = finish(start(tool, args, folder, command, cpus), args, folder, timeout)
-        if "No valid requests recorded within time interval" not in done.err:
-            break
-    return done
-
-
-def run_pair(args, folder, at_once=True, addresses=None):
-    """The real tool's run and ours with the same arguments, each in a folder of its own. At once, unless they would
-    disturb each other: most of the time they wait. `addresses` gives each tool its own."""
-    def one(tool):
-        return run(tool, [*args, *(["-u", addresses[tool]] if addresses else [])], folder / tool)
-
-    if not at_once:
-        return one(REAL), one(OURS)
-    with ThreadPoolExecutor(1) as other:
-        real = other.submit(one, REAL)
-        ours = one(OURS)
-        return real.result(), ours
+    """Runs a tool to its end in `folder`."""
+    return finish(start(tool, args, folder, command, cpus), args, folder, timeout)
 
 
 # --- texts -------------------------------------------------------------------------------------------------
@@ -202,11 +188,15 @@ def messages(text):
     return told
 
 
-def missing_and_added(ours, real):
-    """What the real tool prints on standard error and ours does not, and what ours adds without a reason. A line of
-    ours may go on after the text of the real one: where in the data, what to do."""
-    kept = [line for line in messages(ours) if not ADDED.match(line) and not LEFT_OUT.match(line)]
-    wanted = [line for line in messages(real) if not LEFT_OUT.match(line)]
+def told(text):
+    """Returns the lines of the real tool's standard error that ours must print."""
+    return [line for line in messages(text) if not LEFT_OUT.match(line)]
+
+
+def missing_and_added(ours, wanted):
+    """Returns the lines of `wanted`, which the real tool prints, that ours does not print, and the lines that ours adds
+    without a reason. A line of ours may go on after the text of the real one: where in the data, what to do."""
+    kept = [line for line in told(ours) if not ADDED.match(line)]
     if STAND_IN:
         return [line for line in wanted if line not in kept] + [line for line in kept if line not in wanted]
     for old, new in REWORDED.items():

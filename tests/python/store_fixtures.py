@@ -1,5 +1,8 @@
 """Fixtures of the tests of repositories in object stores: emulators, buckets, and servers that read them."""
 
+import json
+import os
+import subprocess
 import types
 import uuid
 
@@ -65,6 +68,23 @@ def start(tmp_path):
     yield run
     for server in running:
         server.stop()
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Runs `galatea check`, which fetches models as a server does, into the cache folder of the test's servers, and starts
+    none. The answer has the exit `code`, all that was printed as `text`, and what was found as `report`, if it could be read."""
+
+    def run(*words, keys=True, cache=tmp_path / "cache", **variables):
+        known = {"AWS_ACCESS_KEY_ID": "TESTKEY", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"} if keys else {}
+        env = {**os.environ, **object_stores.environment(tmp_path, **{**known, **variables})}
+        folder = [f"--repository-cache-directory={cache}"] if cache else []
+        command = [servers.galatea_binary(), "check", *map(str, words), *folder, "--json"]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        report = json.loads(done.stdout) if done.stdout else None
+        return types.SimpleNamespace(code=done.returncode, text=done.stdout + done.stderr, report=report)
+
+    return run
 
 
 def failed_start(server):

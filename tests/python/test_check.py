@@ -10,10 +10,12 @@ import re
 import resource
 import subprocess
 import tempfile
+import types
 
 import pytest
 
 import servers
+import tiers
 from check_cases import CASES, GOOD, IDENTITY, IO, LFS, LONGS, ONNX, PYTHON, TORCH, Link, ensemble, write
 
 
@@ -46,16 +48,69 @@ def checked(repository):
     return report
 
 
+ROOTS = {
+    "one_model": ({"config.pbtxt": ONNX, "1/model.onnx": GOOD}, "", "error", "give the folder above it as the repository"),
+    "one_model_bare": ({"1/model.onnx": GOOD}, "/1", "error", "put it into a folder with the name of the model"),
+    "nothing": ({"README.md": "x"}, "", "warning", "put each model into a folder of its own"),
+    "file_in_root": ({"iris.onnx": GOOD, "beside_iris/1/model.onnx": GOOD}, "/iris.onnx", "warning", "move it to 'iris/1/model.onnx'"),
+    "lost_link": ({"gone": Link("nowhere"), "beside_gone/1/model.onnx": GOOD}, "/gone", "warning", "put what it should lead to in its place"),
+}
+
+
 @pytest.fixture(scope="module")
-def served(repository):
-    """Reasons of the index by model, and the log."""
-    with servers.galatea(repository, "--exit-on-error=false", "--runtime-downloads=never") as server:
-        connection = http.client.HTTPConnection(server.http, timeout=30)
-        connection.request("POST", "/v2/repository/index", "{}")
+def roots(tmp_path_factory):
+    """Repositories with a mistake of their own, by name."""
+    folder = tmp_path_factory.mktemp("roots")
+    for name, (files, *_) in ROOTS.items():
+        write(folder / name, files)
+    return {name: folder / name for name in ROOTS}
+
+
+PRINTED = {"py_alone/1/model.py": IDENTITY, "py/1/model.py": IDENTITY, "py/config.pbtxt": 'backend: "python"\n' + IO}
+PRINTED |= {f"both/{path}": text for path, text in ensemble(("py", "x=x", "y=m"), ("py", "x=m", "y=y"), batch=0).items()}
+
+
+def print_configurations(root, folders):
+    """Each model with the configuration that is printed of it, and links to all its other files."""
+    for folder in folders:
+        printed = galatea("config", folder)
+        assert (printed.returncode, printed.stderr) == (0, ""), folder
+        target = root / folder.name
+        others = {path.name: Link(str(path)) for path in folder.iterdir() if path.name != "config.pbtxt"}
+        write(target, {"config.pbtxt": printed.stdout, **others})
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """A repository of printed configurations."""
+    root = tmp_path_factory.mktemp("printed")
+    examples = [folder for folder in sorted((servers.ROOT / "examples/models").iterdir()) if (folder / "1/model.onnx").exists()]
+    assert examples
+    write(root / "given", {**PRINTED, "onnx_alone/1/model.onnx": GOOD})
+    print_configurations(root / "served", [*examples, *sorted((root / "given").iterdir())])
+    assert len(list((root / "served").iterdir())) == len(examples) + 4
+    return root / "served"
+
+
+def index(server):
+    connection = http.client.HTTPConnection(server.http, timeout=60)
+    connection.request("POST", "/v2/repository/index", "{}")
+    return json.loads(connection.getresponse().read())
+
+
+def states(server):
+    return {entry["name"]: entry.get("state", "") for entry in index(server)}
+
+
+@pytest.fixture(scope="module")
+def served(repository, roots, printed):
+    """What one server says of all these repositories: the reasons of the index by model, its states, and the log."""
+    more = [f"--model-repository={folder}" for folder in (*roots.values(), printed)]
+    with servers.galatea(repository, *more, "--exit-on-error=false", "--runtime-downloads=never") as server:
         reasons = {}
-        for entry in json.loads(connection.getresponse().read()):
+        for entry in index(server):
             reasons[entry["name"]] = reasons.get(entry["name"], "") + entry.get("reason", "")
-        yield reasons, server.text()
+        yield types.SimpleNamespace(reasons=reasons, states=states(server), log=server.text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -71,7 +126,7 @@ def test_a_mistake_is_found_with_its_place_and_what_to_do(case, checked):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_server_says_the_same(case, served):
-    reasons, log = served
+    reasons, log = served.reasons, served.log
     if case.severity == "error":
         reason = reasons[case.name]
         told = case.served or case.text.format(case.name)
@@ -139,26 +194,15 @@ def test_what_waits_for_a_mistake_has_none_of_its_own(tmp_path):
     assert [f["model"] for f in report["findings"]] == ["a", "b", "broken"], report
 
 
-ROOTS = {
-    "one_model": ({"config.pbtxt": ONNX, "1/model.onnx": GOOD}, "", "error", "give the folder above it as the repository"),
-    "one_model_bare": ({"1/model.onnx": GOOD}, "/1", "error", "put it into a folder with the name of the model"),
-    "nothing": ({"README.md": "x"}, "", "warning", "put each model into a folder of its own"),
-    "file_in_root": ({"iris.onnx": GOOD, "fine/1/model.onnx": GOOD}, "/iris.onnx", "warning", "move it to 'iris/1/model.onnx'"),
-    "lost_link": ({"gone": Link("nowhere"), "fine/1/model.onnx": GOOD}, "/gone", "warning", "put what it should lead to in its place"),
-}
-
-
 @pytest.mark.parametrize("name", ROOTS)
-def test_mistakes_of_a_repository_itself(name, tmp_path):
-    files, at, severity, advice = ROOTS[name]
-    write(tmp_path, files)
-    code, report = check("--model-repository", tmp_path)
-    found = [f for f in report["findings"] if f["file"] == f"{tmp_path}{at}"]
+def test_mistakes_of_a_repository_itself(name, roots, served):
+    _, at, severity, advice = ROOTS[name]
+    code, report = check("--model-repository", roots[name])
+    found = [f for f in report["findings"] if f["file"] == f"{roots[name]}{at}"]
     assert [(f["severity"], f["model"]) for f in found] == [(severity, None)], report
     assert advice in found[0]["advice"]
     assert code == (1 if report["errors"] else 0)
-    with servers.galatea(tmp_path, "--exit-on-error=false", "--runtime-downloads=never") as server:
-        assert advice in server.text()
+    assert [line for line in served.log.splitlines() if f"{roots[name]}{at}" in line and advice in line]
 
 
 def test_one_model_is_checked_as_it_is_served(tmp_path):
@@ -399,38 +443,12 @@ def test_the_configuration_of_a_model(tmp_path):
     assert galatea("config").returncode == 2
 
 
-def print_configurations(root, folders):
-    """Each model with the configuration that is printed of it, and links to all its other files."""
-    for folder in folders:
-        printed = galatea("config", folder)
-        assert (printed.returncode, printed.stderr) == (0, ""), folder
-        target = root / folder.name
-        others = {path.name: Link(str(path)) for path in folder.iterdir() if path.name != "config.pbtxt"}
-        write(target, {"config.pbtxt": printed.stdout, **others})
-
-
-def states(server):
-    connection = http.client.HTTPConnection(server.http, timeout=60)
-    connection.request("POST", "/v2/repository/index", "{}")
-    return {entry["name"]: entry.get("state", "") for entry in json.loads(connection.getresponse().read())}
-
-
-PRINTED = {"py_alone/1/model.py": IDENTITY, "py/1/model.py": IDENTITY, "py/config.pbtxt": 'backend: "python"\n' + IO}
-PRINTED |= {f"both/{path}": text for path, text in ensemble(("py", "x=x", "y=m"), ("py", "x=m", "y=y"), batch=0).items()}
-
-
-def test_printed_configurations_are_served(tmp_path):
-    examples = [folder for folder in sorted((servers.ROOT / "examples/models").iterdir()) if (folder / "1/model.onnx").exists()]
-    assert examples
-    write(tmp_path / "given", {**PRINTED, "onnx_alone/1/model.onnx": GOOD})
-    print_configurations(tmp_path / "served", [*examples, *sorted((tmp_path / "given").iterdir())])
-    with servers.galatea(tmp_path / "served", "--exit-on-error=false") as server:
-        found = states(server)
+def test_printed_configurations_are_served(printed, served):
+    found = {folder.name: served.states[folder.name] for folder in printed.iterdir()}
     assert set(found.values()) == {"READY"}, found
-    assert len(found) == len(examples) + 4
 
 
-@pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
+@tiers.peers
 def test_printed_configurations_are_served_by_the_real_server(tmp_path):
     write(tmp_path / "given", PRINTED)
     print_configurations(tmp_path / "served", sorted((tmp_path / "given").iterdir()))

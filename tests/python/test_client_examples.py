@@ -11,6 +11,7 @@ import pytest
 
 import perf_models
 import servers
+import tiers
 from repositories import EXAMPLES
 
 CLIENTS = servers.ROOT / "examples/clients"
@@ -72,7 +73,15 @@ EXAMPLES_IN = {
 }
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
+# What other languages need is prepared for the tier peers.
+OTHER_LANGUAGES = {"javascript_fetch", "javascript_grpc", "go", "java"}
+
+
+def in_tiers(names):
+    return [pytest.param(name, id=name, marks=[tiers.peers] if name in OTHER_LANGUAGES else []) for name in names]
+
+
+@pytest.fixture(scope="module", params=tiers.BOTH)
 def server(request, tmp_path_factory):
     repository = tmp_path_factory.mktemp("models")
     shutil.copytree(CLIENTS / "models/words", repository / "words")
@@ -81,8 +90,6 @@ def server(request, tmp_path_factory):
         with servers.galatea(repository) as running:
             yield running
         return
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
     perf_models.add_pair(repository, "simple", "triton", "")
     with servers.triton(repository) as running:
         yield running
@@ -93,7 +100,7 @@ def said(text):
     return dict(re.findall(r"^(\w+): (.*)", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", EXAMPLES_IN)
+@pytest.mark.parametrize("name", in_tiers(EXAMPLES_IN))
 def test_example(server, name, tmp_path):
     command, environment = EXAMPLES_IN[name](server, tmp_path)
     folder = CLIENTS / "go" if name == "go" else tmp_path
@@ -118,7 +125,7 @@ def test_example(server, name, tmp_path):
         assert " ".join(lines["words"].split()) == WORDS
 
 
-@pytest.mark.parametrize("name", ["python_plain", "curl", "javascript_fetch", "javascript_grpc", "go", "java"])
+@pytest.mark.parametrize("name", in_tiers(["python_plain", "curl", "javascript_fetch", "javascript_grpc", "go", "java"]))
 def test_an_example_that_reaches_no_server_ends_with_an_error(name, tmp_path):
     class Nobody:
         http = grpc = "127.0.0.1:1"

@@ -17,6 +17,7 @@ from tritonclient.utils import InferenceServerException
 
 import clients
 import servers
+import tiers
 
 
 def check(answer, pair):
@@ -178,10 +179,10 @@ def test_ab(examples_server, tmp_path, keep_alive):
     "options",
     [
         ["-i", "http"],
-        ["-i", "grpc"],
-        ["-i", "http", "--input-tensor-format", "json", "--output-tensor-format", "json"],
         ["-i", "grpc", "-b", "4", "--concurrency-range", "4"],
-        ["-i", "http", "--concurrency-range", "1:2"],
+        pytest.param(["-i", "grpc"], marks=tiers.peers),
+        pytest.param(["-i", "http", "--input-tensor-format", "json", "--output-tensor-format", "json"], marks=tiers.peers),
+        pytest.param(["-i", "http", "--concurrency-range", "1:2"], marks=tiers.peers),
     ],
     ids=" ".join,
 )

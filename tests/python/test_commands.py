@@ -11,6 +11,7 @@ import pytest
 import perf_models
 import repositories
 import servers
+import tiers
 
 ROW = ",".join(map(str, range(16)))
 SIMPLE = ["--input", f"INPUT0={ROW}", "--input", "INPUT1=" + json.dumps([[1] * 16])]
@@ -24,30 +25,41 @@ def at(server, protocol):
     return ["-i", protocol, "-u", getattr(server, protocol)]
 
 
-@pytest.fixture(scope="module")
-def repository_of_simple(tmp_path_factory):
-    path = tmp_path_factory.mktemp("commands")
+EXPLICIT = ["--model-control-mode=explicit", "--load-model=*"]
+IMAGE = 'input [ { name: "INPUT0" data_type: TYPE_FP32 format: FORMAT_NHWC dims: [ 2, 3, 3 ] } ]\n'
+
+
+def write_models(path):
+    """The model of most tests, one that answers in pieces, and models that give back the pictures, sounds and arrays they get."""
     (path / "simple").symlink_to(repositories.EXAMPLES / "simple")
-    return path
+    repositories.write_model(path, "repeat", "galatea", "repeat", repositories.REPEAT_CONFIG)
+    image = IMAGE + repositories.tensor("output", "OUTPUT0", "TYPE_FP32", "2, 3, 3")
+    repositories.write_model(path, "picture", "galatea", "identity", f"max_batch_size: 4\n{image}")
+    planes = repositories.identity_config("TYPE_UINT8", "3, -1, -1")
+    repositories.write_model(path, "planes", "galatea", "identity", planes)
+    repositories.write_model(path, "floats", "galatea", "identity", repositories.identity_config())
+    repositories.write_model(path, "text", "galatea", "identity", repositories.identity_config("TYPE_STRING"))
 
 
 @pytest.fixture(scope="module")
-def simple_server(repository_of_simple):
-    with servers.galatea(repository_of_simple) as server:
-        yield server
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("commands")
+    write_models(path)
+    with servers.galatea(path, *EXPLICIT) as running:
+        yield running
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
-def target(request, simple_server, tmp_path_factory):
+@pytest.fixture(scope="module", params=tiers.BOTH)
+def target(request, server, tmp_path_factory):
+    """Our server or the real one with the models `simple` and `repeat`."""
     if request.param == "galatea":
-        yield simple_server
+        yield server
         return
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
     repository = tmp_path_factory.mktemp("triton")
     perf_models.add_pair(repository, "simple", "triton", "")
-    with servers.triton(repository) as server:
-        yield server
+    repositories.write_model(repository, "repeat", "triton", "repeat", repositories.REPEAT_CONFIG)
+    with servers.triton(repository, *EXPLICIT) as running:
+        yield running
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -84,16 +96,16 @@ def test_models_and_an_inference(target, protocol):
     (["simple", "--inptu", "x"], 2, "--input"),
     ([], 2, "which model?"),
 ])
-def test_what_is_wrong_is_said(simple_server, words, code, expected):
-    done = galatea("infer", *words, "-u", simple_server.http)
+def test_what_is_wrong_is_said(server, words, code, expected):
+    done = galatea("infer", *words, "-u", server.http)
     assert done.returncode == code and expected in done.stderr and not done.stdout, done
 
 
-def test_values_from_files(simple_server, tmp_path):
+def test_values_from_files(server, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"".join(i.to_bytes(4, "little") for i in range(32)))
     (tmp_path / "b.txt").write_text("1 " * 32)
     files = ["--input", f"INPUT0=@{tmp_path}/a.bin", "--input", f"INPUT1=@{tmp_path}/b.txt"]
-    done = galatea("infer", "simple", *files, "--json", "-u", simple_server.http)
+    done = galatea("infer", "simple", *files, "--json", "-u", server.http)
     outputs = json.loads(done.stdout)["outputs"]
     assert outputs[0]["shape"] == [2, 16] and outputs[0]["data"] == [i + 1 for i in range(32)]
 
@@ -136,21 +148,6 @@ def test_an_odd_server():
     assert missing.returncode == 1 and "\x1b" not in missing.stderr
 
 
-# Pictures, sound and arrays go through models that give back what they are given.
-@pytest.fixture(scope="module")
-def files_server(tmp_path_factory):
-    path = tmp_path_factory.mktemp("files")
-    image = 'input [ { name: "INPUT0" data_type: TYPE_FP32 format: FORMAT_NHWC dims: [ 2, 3, 3 ] } ]\n'
-    image += repositories.tensor("output", "OUTPUT0", "TYPE_FP32", "2, 3, 3")
-    repositories.write_model(path, "picture", "galatea", "identity", f"max_batch_size: 4\n{image}")
-    planes = repositories.identity_config("TYPE_UINT8", "3, -1, -1")
-    repositories.write_model(path, "planes", "galatea", "identity", planes)
-    repositories.write_model(path, "floats", "galatea", "identity", repositories.identity_config())
-    repositories.write_model(path, "text", "galatea", "identity", repositories.identity_config("TYPE_STRING"))
-    with servers.galatea(path) as server:
-        yield server
-
-
 def png(folder, width, height, pixels):
     """A PNG written by hand: `pixels` are red, green, blue, row by row."""
     import struct
@@ -173,68 +170,57 @@ def asked(server, model, *words, protocol="http", **more):
     return [json.loads(line)["outputs"][0] for line in done.stdout.splitlines()]
 
 
-def test_pictures(files_server, tmp_path):
+def test_pictures(server, tmp_path):
     pixels = [255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 40, 50, 60, 70, 80, 90]
     path = png(tmp_path, 3, 2, pixels)
-    [output] = asked(files_server, "picture", "--input", f"@{path}", "--output-file", f"OUTPUT0={tmp_path}/back.png")
+    [output] = asked(server, "picture", "--input", f"@{path}", "--output-file", f"OUTPUT0={tmp_path}/back.png")
     assert output["shape"] == [1, 2, 3, 3] and output["data"] == pytest.approx([p / 255 for p in pixels])
-    [output] = asked(files_server, "planes", "--input", f"@{tmp_path}/back.png", "--layout", "nchw")
+    [output] = asked(server, "planes", "--input", f"@{tmp_path}/back.png", "--layout", "nchw")
     assert output["shape"] == [3, 2, 3] and output["data"] == pixels[0::3] + pixels[1::3] + pixels[2::3]
-    [output] = asked(files_server, "planes", "--input", f"@{path}", "--bgr")
+    [output] = asked(server, "planes", "--input", f"@{path}", "--bgr")
     assert output["data"] == pixels[2::3] + pixels[1::3] + pixels[0::3]
-    [output] = asked(files_server, "picture", "--input", "@-", "--scale", "-1-1", stdin=path.open("rb"))
+    [output] = asked(server, "picture", "--input", "@-", "--scale", "-1-1", stdin=path.open("rb"))
     assert min(output["data"]) == -1 and max(output["data"]) == 1
-    [output] = asked(files_server, "text", "--input", f"@{path}")
+    [output] = asked(server, "text", "--input", f"@{path}")
     assert "b64" in output["data"][0]
     bomb = bytearray(path.read_bytes())
     bomb[16:24] = b"\0\1\0\0\0\1\0\0"
     (tmp_path / "bomb.png").write_bytes(bomb)
-    done = galatea("infer", "picture", "--input", f"@{tmp_path}/bomb.png", "-u", files_server.http)
+    done = galatea("infer", "picture", "--input", f"@{tmp_path}/bomb.png", "-u", server.http)
     assert done.returncode == 2 and "input 'INPUT0': the picture" in done.stderr, done
 
 
-def test_arrays_and_sound(files_server, tmp_path):
+def test_arrays_and_sound(server, tmp_path):
     import wave
 
     import numpy as np
 
     np.save(tmp_path / "a.npy", np.array([1, 2.5, -3]))
-    [output] = asked(files_server, "floats", "--input", f"@{tmp_path}/a.npy", "--output-file", f"OUTPUT0={tmp_path}/b.npy")
+    [output] = asked(server, "floats", "--input", f"@{tmp_path}/a.npy", "--output-file", f"OUTPUT0={tmp_path}/b.npy")
     assert output["data"] == [1, 2.5, -3]
     back = np.load(tmp_path / "b.npy")
     assert back.dtype == np.float32 and back.tolist() == [1, 2.5, -3]
     with wave.open(str(tmp_path / "a.wav"), "wb") as sound:
         sound.setparams((1, 2, 16000, 0, "NONE", ""))
         sound.writeframes(np.array([0, 16384, -32768], "<i2").tobytes())
-    done = galatea("infer", "floats", "--input", f"@{tmp_path}/a.wav", "-u", files_server.http)
+    done = galatea("infer", "floats", "--input", f"@{tmp_path}/a.wav", "-u", server.http)
     assert "  0, 0.5, -1\n" in done.stdout and "INPUT0: 16000 samples per second" in done.stderr, done
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
-def repeat_server(request, tmp_path_factory):
-    if request.param == "triton" and not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
-    path = tmp_path_factory.mktemp(request.param)
-    repositories.write_model(path, "repeat", request.param, "repeat", repositories.REPEAT_CONFIG)
-    flags = ["--model-control-mode=explicit", "--load-model=repeat"]
-    with servers.TARGETS[request.param](path, *flags) as server:
-        yield server
-
-
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_a_decoupled_model_is_read_as_a_stream(repeat_server, protocol):
+def test_a_decoupled_model_is_read_as_a_stream(target, protocol):
     words = ["--input", "IN=7,8,9", "--input", "DELAY=0,0,0", "--input", "WAIT=0", "--request-id", "a"]
-    done = galatea("infer", "repeat", *words, "--json", *at(repeat_server, protocol))
+    done = galatea("infer", "repeat", *words, "--json", *at(target, protocol))
     assert done.returncode == 0, done
     lines = [json.loads(line)["outputs"] for line in done.stdout.splitlines()]
     assert [[o["data"] for o in line if o["name"] == "OUT"] for line in lines] == [[[7]], [[8]], [[9]]]
-    shown = galatea("infer", "repeat", *words, *at(repeat_server, protocol))
+    shown = galatea("infer", "repeat", *words, *at(target, protocol))
     assert len(shown.stdout.split("\n\n")) == 3 and "OUT  INT32" in shown.stdout, shown
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_models_are_unloaded_and_loaded(repeat_server, protocol):
-    where = at(repeat_server, protocol)
+def test_models_are_unloaded_and_loaded(target, protocol):
+    where = at(target, protocol)
     shown = galatea("models", "repeat", *where)
     assert "requests to 1" in shown.stdout and "successful" in shown.stdout, shown
     assert "UNAVAILABLE" in galatea("models", "unload", "repeat", *where).stdout
@@ -246,16 +232,24 @@ def test_models_are_unloaded_and_loaded(repeat_server, protocol):
     assert wrong.returncode == 2 and "did you mean 'load'?" in wrong.stderr
 
 
-def test_a_server_that_may_not_load_says_what_to_do(simple_server):
-    done = galatea("models", "unload", "simple", "-u", simple_server.http)
-    assert done.returncode == 1 and "--model-control-mode=explicit" in done.stderr
+@pytest.fixture(scope="module")
+def restricted(tmp_path_factory):
+    """A server that gives nothing away without a key, and has the models of its start."""
+    path = tmp_path_factory.mktemp("restricted")
+    (path / "simple").symlink_to(repositories.EXAMPLES / "simple")
+    apis = "model-repository,metadata,statistics,inference,health,model-config"
+    with servers.galatea(path, f"--http-restricted-api={apis}:key=secret") as running:
+        yield running
+
+
+def test_a_server_that_may_not_load_says_what_to_do(restricted):
+    done = galatea("models", "unload", "simple", "-u", restricted.http, "-H", "key: secret")
+    assert done.returncode == 1 and "--model-control-mode=explicit" in done.stderr, done
 
 
 @pytest.mark.parametrize("command", [["models"], ["infer", "simple", *SIMPLE], ["top", "--once", "--interval", "0.1"]])
-def test_keys_of_restricted_apis(repository_of_simple, command):
-    flag = "--http-restricted-api=model-repository,metadata,statistics,inference,health,model-config:key=secret"
-    with servers.galatea(repository_of_simple, flag) as server:
-        allowed = galatea(*command, "-u", server.http, "-H", "key: secret")
-        refused = galatea(*command, "-u", server.http, "-H", "key: wrong")
+def test_keys_of_restricted_apis(restricted, command):
+    allowed = galatea(*command, "-u", restricted.http, "-H", "key: secret")
+    refused = galatea(*command, "-u", restricted.http, "-H", "key: wrong")
     assert allowed.returncode == 0 and "simple" in allowed.stdout + str(command), allowed
     assert "restrict" in refused.stdout + refused.stderr, refused

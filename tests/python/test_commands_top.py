@@ -21,8 +21,10 @@ import pytest
 import tritonclient.http as httpclient
 
 import clients
+import fault_proxy
 import repositories
 import servers
+import tiers
 
 TERMINAL = servers.PEERS / "unpacked/terminal"
 sys.path.append(str(TERMINAL))
@@ -35,11 +37,9 @@ def write_models(path, target):
     repositories.write_model(path, "broken", target, "no_such_backend", repositories.identity_config())
 
 
-@pytest.fixture(scope="module", params=["galatea", "triton"])
+@pytest.fixture(scope="module", params=tiers.BOTH)
 def server(request, tmp_path_factory):
     target = request.param
-    if target == "triton" and not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
     path = tmp_path_factory.mktemp(target)
     write_models(path, target)
     flags = ["--exit-on-error=false", "--strict-readiness=false", "--metrics-config=summary_latencies=true"]
@@ -344,20 +344,20 @@ def test_it_is_stopped_and_goes_on(server):
 
 
 @needs_terminal
-def test_the_server_goes_away_and_comes_back(tmp_path):
-    write_models(tmp_path, "galatea")
-    port = servers.free_ports(1)[0]
-    flags = ["--exit-on-error=false", "--strict-readiness=false", f"--http-port={port}"]
-    words = [str(servers.galatea_binary()), "top", "-u", f"127.0.0.1:{port}", "--metrics-url", "127.0.0.1:1", "--interval", "0.2"]
-    with Watched(words, 80, 24) as top:
-        top.sees(r"AWAY, \d+ tr(y|ies): failed to connect")
-        with servers.galatea(tmp_path, *flags) as first:
+def test_the_server_goes_away_and_comes_back(server):
+    """What stands before the server stops and starts again."""
+    with fault_proxy.FaultProxy(server.http) as between:
+        between.stop()
+        words = [str(servers.galatea_binary()), "top", "-u", between.address, "--metrics-url", "127.0.0.1:1", "--interval", "0.2"]
+        with Watched(words, 80, 24) as top:
+            top.sees(r"AWAY, \d+ tr(y|ies): failed to connect")
+            between.start()
             top.sees(r"2 models, 1 ready")
-            top.wait(lambda text: "AWAY" not in text and " READY" in text, "the server")
-            first.process.kill()
+            top.wait(lambda text: "AWAY" not in text, "the server")
+            between.stop()
             text = top.sees(r"AWAY, \d+ tries")
             assert "vector" in text
-        with servers.galatea(tmp_path, *flags):
-            top.wait(lambda text: "AWAY" not in text and " READY" in text, "the server again")
-        top.keys("q")
-        assert top.end() == 0
+            between.start()
+            top.wait(lambda text: "AWAY" not in text, "the server again")
+            top.keys("q")
+            assert top.end() == 0

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import socket
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ import clients
 import raw_http
 import repositories
 import servers
+import tiers
 from console_events import Events
 from repositories import identity_config
 
@@ -90,7 +90,7 @@ def test_a_page_sees_requests_while_they_run(server):
         assert infer(server, "nothing", id="lost")[0] == 404
         events.until(lambda: row["counts"]["success"] == before + 20 and len(events.failures) >= 2, "the requests")
         latency = row["latency_ms"]
-        assert latency["count"] == 20 and 0 < latency["p50"] <= latency["p90"] <= latency["p99"] < 10_000
+        assert latency["count"] == 20 and 0 < latency["p50"] <= latency["p90"] <= latency["p99"]
         assert [1, before + 20] in row["batch_sizes"] and row["ns"]["success"] > 0
         failed, unknown = events.failures[-2:]
         assert (failed["model"], failed["version"], failed["id"]) == ("failing", 1, "the-one")
@@ -205,21 +205,6 @@ def test_what_is_restricted_is_not_shown(repository, serve):
         assert events.server["may_load"] is False and "--model-control-mode=explicit" in events.server["may_load_reason"]
 
 
-def test_a_server_that_ends_ends_the_events(repository, serve):
-    repository.add("identity", "identity", identity_config())
-    server = serve(repository.path)
-    with Events(server) as events:
-        assert events.next()[0] == "state"
-        began = time.monotonic()
-        server.process.send_signal(signal.SIGTERM)
-        seen = []
-        while (event := events.next()) is not None:
-            seen.append(event)
-        assert seen[-1] == ("end", {"reason": "the server is about to exit"})
-        assert server.wait_for_exit() == 0
-        assert time.monotonic() - began < 10, "nobody waits for who watches"
-
-
 def test_a_watcher_that_does_not_read_is_left_and_holds_up_nobody(server):
     host, port = server.http.rsplit(":", 1)
     deaf = raw_http.connect((host, int(port)), receive_buffer=2048)
@@ -231,18 +216,40 @@ def test_a_watcher_that_does_not_read_is_left_and_holds_up_nobody(server):
     deaf.close()
 
 
-def test_two_thousand_models_cost_little_each_second(repository, serve):
+@pytest.fixture
+def thousands(repository, serve):
+    """A server with two thousand models, of which one is loaded."""
     for number in range(2000):
         repository.add(f"model_{number:04}", "identity", identity_config())
-    server = serve(repository.path, "--model-control-mode=explicit", "--load-model=model_0007")
-    with Events(server) as events:
-        events.next()
+    # Whoever waits for its watchers waits longer than any test.
+    return serve(repository.path, "--model-control-mode=explicit", "--load-model=model_0007", "--exit-timeout-secs=600")
+
+
+def test_of_two_thousand_models_changes_are_sent_and_the_end_ends_the_events(thousands):
+    with Events(thousands) as events:
+        assert events.next()[0] == "state"
         assert len(events.models) == 2000 and events.bytes < 500_000
-        before, sizes = server.cpu_seconds(), []
+        sizes = []
         for _ in range(3):
-            assert infer(server, "model_0007")[0] in (200, 400)
+            assert infer(thousands, "model_0007")[0] in (200, 400)
             events.next()
             sizes.append(events.bytes)
         assert max(sizes) < 5_000, sizes
-        assert server.cpu_seconds() - before < 1.0
         assert events.models["model_0007/1"]["state"] == "READY"
+        thousands.process.send_signal(signal.SIGTERM)
+        seen = []
+        while (event := events.next()) is not None:
+            seen.append(event)
+        assert seen[-1] == ("end", {"reason": "the server is about to exit"})
+        assert thousands.wait_for_exit() == 0, "nobody waits for who watches"
+
+
+@tiers.measure
+def test_two_thousand_models_cost_little_each_second(thousands):
+    with Events(thousands) as events:
+        events.next()
+        before = thousands.cpu_seconds()
+        for _ in range(3):
+            assert infer(thousands, "model_0007")[0] in (200, 400)
+            events.next()
+        assert thousands.cpu_seconds() - before < 1.0

@@ -8,6 +8,7 @@ import browser
 import clients
 import repositories
 import servers
+import tiers
 from repositories import identity_config
 
 WRONG = "max_batch_size: 8\nmax_batch_sise: 8\n"
@@ -90,6 +91,7 @@ def test_models_have_states_and_reasons_with_their_caret(server, page):
     assert page.evaluate("document.activeElement.id") == "main", "who uses a keyboard goes on where the page has changed"
 
 
+@tiers.peers
 def test_each_version_has_its_page(server, page):
     open_page(page, server)
     for version in ("1", "2"):
@@ -99,6 +101,7 @@ def test_each_version_has_its_page(server, page):
         page.wait("document.querySelector('table.models')")
 
 
+@tiers.peers
 def test_figures_change_in_place_while_requests_run(server, page, load):
     open_page(page, server)
     page.evaluate("void (window.first = document.querySelector('table.models'))")
@@ -111,6 +114,7 @@ def test_figures_change_in_place_while_requests_run(server, page, load):
     assert page.evaluate("document.querySelector('.chart svg[role=img]').getAttribute('aria-label')").startswith("Throughput per second")
 
 
+@tiers.peers
 def test_failed_requests_are_shown_and_chosen_by_model(server, page):
     assert infer(server, "failing", id="the-one") == 500 and infer(server, shape=[1, 3]) != 200
     open_page(page, server, "#/failures")
@@ -122,6 +126,7 @@ def test_failed_requests_are_shown_and_chosen_by_model(server, page):
     assert set(page.evaluate(shown)) == {"failing 1"}
 
 
+@tiers.peers
 def test_unload_and_load(server, page):
     open_page(page, server, "#/models/spare")
     page.click(".controls >> text=Unload")
@@ -136,6 +141,7 @@ def test_unload_and_load(server, page):
     page.wait("document.querySelector('#said').textContent === 'spare: load done.'")
 
 
+@tiers.peers
 def test_why_nothing_can_be_loaded_is_said_and_what_a_load_says_is_shown(server, page, repository, serve):
     open_page(page, server, "#/models/wrong")
     page.click(".controls >> text=Load")
@@ -145,6 +151,7 @@ def test_why_nothing_can_be_loaded_is_said_and_what_a_load_says_is_shown(server,
     assert "--model-control-mode=explicit" in page.text(".told") and not page.evaluate("document.querySelector('.controls').offsetHeight")
 
 
+@tiers.peers
 @pytest.mark.parametrize("colors", ["light", "dark"])
 def test_everybody_can_use_it(server, page, colors):
     page.emulate(colors, "reduce")
@@ -158,6 +165,7 @@ def test_everybody_can_use_it(server, page, colors):
     assert page.violations() == []
 
 
+@tiers.peers
 def test_a_phone_scrolls_nothing_sideways(server, page):
     page.resize(360, 740)
     for hash in PAGES:
@@ -169,6 +177,7 @@ def test_a_phone_scrolls_nothing_sideways(server, page):
     assert page.overflow() <= 0
 
 
+@tiers.peers
 def test_the_keyboard_is_enough(server, page):
     open_page(page, server)
     focused = "document.activeElement.textContent.trim()"
@@ -186,6 +195,7 @@ def test_the_keyboard_is_enough(server, page):
     page.wait("document.querySelector('h1').textContent === 'identity'")
 
 
+@tiers.peers
 def test_colours_are_chosen_and_kept(server, page):
     open_page(page, server)
     page.click("#theme")
@@ -197,6 +207,7 @@ def test_colours_are_chosen_and_kept(server, page):
     assert page.text("#theme") == "Auto"
 
 
+@tiers.peers
 def test_routes_are_described_with_a_command(server, page):
     page.goto(f"http://{server.http}/docs")
     page.wait_for(".route")
@@ -207,6 +218,7 @@ def test_routes_are_described_with_a_command(server, page):
     assert 'name: "INPUT0"' in shown and f"curl -s -X POST 'http://{server.http}/v2/models/identity/infer'" in shown
 
 
+@tiers.peers
 def test_a_server_that_comes_back_is_found(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     [port] = servers.free_ports(1)
@@ -220,6 +232,7 @@ def test_a_server_that_comes_back_is_found(page, repository, serve):
     page.wait("document.querySelector('#live').dataset.kind === 'live' && document.querySelector('#banner').hidden")
 
 
+@tiers.peers
 def test_a_restricted_server_is_given_its_header(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     server = serve(repository.path, "--http-restricted-api=model-repository,metadata:x-admin=sesame")
@@ -233,6 +246,7 @@ def test_a_restricted_server_is_given_its_header(page, repository, serve):
     page.wait_for(ROWS)
 
 
+@tiers.peers
 def test_without_models_it_says_how_to_add_one(page, repository, serve):
     repository.path.mkdir(exist_ok=True)
     open_page(page, serve(repository.path, "--model-control-mode=explicit"))
@@ -240,6 +254,7 @@ def test_without_models_it_says_how_to_add_one(page, repository, serve):
     assert "v2/repository/models/my_model/load" in page.text(".empty")
 
 
+@tiers.peers
 def test_two_thousand_models_stay_usable(page, repository, serve):
     for number in range(2000):
         repository.add(f"model_{number:04}", "identity", identity_config())
@@ -259,6 +274,7 @@ def test_two_thousand_models_stay_usable(page, repository, serve):
     assert page.text(f"{ROWS} a") == "model_0007"
 
 
+@tiers.peers
 def test_behind_the_prefix_of_a_proxy_everything_is_found(server, page):
     """The browser asks below a prefix, which is taken off on the way, as a proxy does."""
     within, asked = "**/behind/**", []

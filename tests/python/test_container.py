@@ -20,6 +20,7 @@ import yaml
 import clients
 import repositories
 import servers
+import tiers
 
 ROOT = servers.ROOT
 HADOLINT = servers.PEERS / "venv/bin/hadolint"
@@ -95,6 +96,7 @@ def is_sent(path):
 # --- what they say -------------------------------------------------------------------------------------------------
 
 
+@tiers.peers
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed: `cargo xtask setup`")
 def test_linter_finds_nothing():
     done = subprocess.run(
@@ -150,6 +152,7 @@ def test_the_variants_differ_in_what_they_stand_on_alone():
     assert list(DOCKERFILE)[-1] == "cpu", "what a build without a target makes"
 
 
+@tiers.peers
 def test_compose_file_fits_its_schema():
     check = servers.PEERS / "dist-checks/bin/check-jsonschema"
     done = subprocess.run(
@@ -330,6 +333,7 @@ def test_health_check_reports_what_is_wrong(image, tmp_path):
     assert image.ready(server.http).returncode == 1
 
 
+@tiers.peers
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user and mount")
 def test_any_user_builds_a_python_environment_in_a_read_only_root(image, tmp_path):
     """As a user that has no entry, of the group 0, with nothing that can be written but the volume and /tmp."""

@@ -14,12 +14,8 @@ import yaml
 import clients
 import repositories
 import servers
+import tiers
 from deploying import CHART, CHECKS, DEPLOY, HELM, ROOT, VERSIONS, built, faults, helm, rendered
-
-pytestmark = [
-    pytest.mark.skipif(not (CHECKS / "schemas").exists(), reason="the schemas are not installed: `cargo xtask setup`"),
-    pytest.mark.skipif(not HELM.exists(), reason="helm is not installed: `cargo xtask setup`"),
-]
 
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 KSERVE = [yaml.safe_load(path.read_text()) for path in sorted((DEPLOY / "kserve").glob("*.yaml"))]
@@ -70,14 +66,23 @@ def container(objects):
     return only
 
 
+@pytest.fixture(autouse=True)
+def tools(request):
+    """The tests of the tier peers call helm, kubectl and the schemas of everything that they make."""
+    if request.node.get_closest_marker("peers") and not (HELM.exists() and (CHECKS / "schemas").exists()):
+        pytest.skip("helm or the schemas are not installed: `cargo xtask setup`")
+
+
 # --- the chart -----------------------------------------------------------------------------------------------------
 
 
+@tiers.peers
 def test_the_chart_has_no_faults_of_form(tmp_path):
     done = helm("lint", CHART, "--strict", home=tmp_path)
     assert done.returncode == 0 and "0 chart(s) failed" in done.stdout, done.stdout + done.stderr
 
 
+@tiers.peers
 @pytest.mark.parametrize("name", VALUES)
 def test_what_the_chart_makes_is_valid_in_every_version(name, tmp_path):
     for version in VERSIONS:
@@ -86,6 +91,7 @@ def test_what_the_chart_makes_is_valid_in_every_version(name, tmp_path):
         assert all(one["metadata"].get("labels") for one in objects.values())
 
 
+@tiers.peers
 def test_an_oci_image_can_be_the_repository(tmp_path):
     """A source of volumes that there is from 1.31 on."""
     values = {"models": {"volume": {"image": {"reference": "models:3", "pullPolicy": "IfNotPresent"}}}}
@@ -94,6 +100,7 @@ def test_an_oci_image_can_be_the_repository(tmp_path):
     assert "image" in faults(objects, "1.30")[0]
 
 
+@tiers.peers
 def test_values_that_make_no_sense_are_refused(tmp_path):
     wrong = {
         "replicas=3": "replicas",
@@ -111,6 +118,7 @@ def test_values_that_make_no_sense_are_refused(tmp_path):
         assert done.returncode != 0 and told in done.stderr, f"{value}: {done.stderr}"
 
 
+@tiers.peers
 def test_every_value_is_in_the_schema_and_used():
     """By name: a value that is nowhere in the templates does nothing."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -124,6 +132,7 @@ def test_every_value_is_in_the_schema_and_used():
             assert f".Values.{path}" in templates, path
 
 
+@tiers.peers
 def test_the_pod_is_an_ordinary_user_with_a_read_only_root(tmp_path):
     for values in (VALUES["default"], EVERYTHING, FETCH):
         objects = rendered(values, tmp_path)
@@ -136,6 +145,7 @@ def test_the_pod_is_an_ordinary_user_with_a_read_only_root(tmp_path):
     assert set(pod(rendered(OPENSHIFT, tmp_path))["securityContext"]) == {"runAsNonRoot", "fsGroupChangePolicy", "seccompProfile"}
 
 
+@tiers.peers
 def test_the_pod_has_time_to_drain_and_probes_notice_first(tmp_path):
     objects = rendered({"drain": {"delaySeconds": 15, "exitTimeoutSeconds": 60}}, tmp_path)
     assert {"--drain-delay-secs=15", "--exit-timeout-secs=60"} <= set(container(objects)["args"])
@@ -147,6 +157,7 @@ def test_the_pod_has_time_to_drain_and_probes_notice_first(tmp_path):
         assert pod(objects)["terminationGracePeriodSeconds"] >= delay + limit + 5
 
 
+@tiers.peers
 def test_models_come_from_a_volume_or_are_fetched(tmp_path):
     objects = rendered({"models": {"path": "/srv", "subPath": "a", "claimName": "mine"}}, tmp_path)
     assert {"name": "models", "persistentVolumeClaim": {"claimName": "mine", "readOnly": True}} in pod(objects)["volumes"]
@@ -158,6 +169,7 @@ def test_models_come_from_a_volume_or_are_fetched(tmp_path):
     assert {"name": "models", "emptyDir": {"sizeLimit": "20Gi"}} in pod(objects)["volumes"]
 
 
+@tiers.peers
 def test_gpus_change_image_and_resources(tmp_path):
     assert container(rendered({}, tmp_path))["image"] == f"galatea:{VERSION}"
     objects = rendered({"gpu": {"count": 2}}, tmp_path)
@@ -167,6 +179,7 @@ def test_gpus_change_image_and_resources(tmp_path):
     assert container(objects)["resources"]["requests"]["cpu"] == "2", "the others are still there"
 
 
+@tiers.peers
 def test_autoscalers_read_the_load(tmp_path):
     objects = rendered({"autoscaling": {"enabled": True, "targetLoad": 0.85}}, tmp_path)
     assert "replicas" not in objects["Deployment"]["spec"]
@@ -181,6 +194,7 @@ def test_autoscalers_read_the_load(tmp_path):
     assert adapter["rules"]["custom"][0]["name"]["as"] == "galatea_load"
 
 
+@tiers.peers
 def test_alerts_and_board_of_the_chart_are_the_files(tmp_path):
     objects = rendered(EVERYTHING, tmp_path)
     assert objects["PrometheusRule"]["spec"] == yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text())
@@ -189,6 +203,7 @@ def test_alerts_and_board_of_the_chart_are_the_files(tmp_path):
     assert objects["ServiceMonitor"]["metadata"]["labels"]["release"] == "prometheus"
 
 
+@tiers.peers
 def test_selectors_find_the_pods(tmp_path):
     objects = rendered(EVERYTHING, tmp_path)
     labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"].items()
@@ -206,6 +221,7 @@ def test_selectors_find_the_pods(tmp_path):
     assert objects["ServiceMonitor"]["spec"]["endpoints"][0]["port"] == "metrics"
 
 
+@tiers.peers
 def test_notes_say_how_to_ask_it(tmp_path):
     done = helm("install", "my", CHART, "--dry-run=client", "--namespace=models", "--set", "autoscaling.enabled=true", home=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -216,6 +232,7 @@ def test_notes_say_how_to_ask_it(tmp_path):
 # --- kustomize -----------------------------------------------------------------------------------------------------
 
 
+@tiers.peers
 @pytest.mark.parametrize("name", ["base", "production"])
 def test_what_kustomize_makes_is_valid(name):
     objects = built(DEPLOY / "kustomize" / name)
@@ -226,6 +243,7 @@ def test_what_kustomize_makes_is_valid(name):
     assert ("HorizontalPodAutoscaler" in objects) == (name == "production") == ("replicas" not in objects["Deployment"]["spec"])
 
 
+@tiers.peers
 def test_kustomize_and_helm_run_the_same_pod(tmp_path):
     ours, theirs = pod(built(DEPLOY / "kustomize/base")), pod(rendered({}, tmp_path))
     for spec in (ours, theirs):
@@ -238,6 +256,7 @@ def test_kustomize_and_helm_run_the_same_pod(tmp_path):
 # --- KServe --------------------------------------------------------------------------------------------------------
 
 
+@tiers.peers
 def test_kserve_knows_every_field():
     assert {one["kind"] for one in KSERVE} == {"ClusterServingRuntime", "ServingRuntime", "InferenceService"}
     assert not faults(KSERVE, *VERSIONS)
@@ -275,6 +294,7 @@ def changed(one, path, value):
     return copy
 
 
+@tiers.peers
 def test_wrong_fields_would_be_found(tmp_path):
     objects = rendered(EVERYTHING, tmp_path) | rendered({"autoscaling": {"enabled": True, "kind": "keda"}, "monitoring": {"kind": "PodMonitor"}}, tmp_path)
     kserve = {one["kind"]: one for one in KSERVE}
@@ -337,6 +357,7 @@ def command_lines(tmp_path):
     yield "kustomize", container(built(DEPLOY / "kustomize/base"))
 
 
+@tiers.peers
 def test_a_server_starts_by_each_command_line_and_answers_the_probes(tmp_path):
     repositories.copy_example(tmp_path / "models", "simple")
     for name, one in command_lines(tmp_path):
@@ -360,6 +381,7 @@ def test_a_server_starts_by_each_command_line_and_answers_the_probes(tmp_path):
             assert server.stop() == 0
 
 
+@tiers.peers
 def test_a_packaged_chart_needs_nothing_beside_it(tmp_path):
     """The alerts and the board are links to files outside of the chart: a package must hold them."""
     done = helm("package", CHART, f"--destination={tmp_path}", home=tmp_path)

@@ -18,10 +18,12 @@ import pytest
 import clients
 import repositories
 import servers
+import tiers
 
 CHECKS = servers.PEERS / "dist-checks/bin"
 VERSION = "0.1.0"
 FLAGS = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+pytestmark = tiers.peers
 SUMS = {"outputs": list(range(1, 17))}
 
 

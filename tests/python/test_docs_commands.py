@@ -9,6 +9,7 @@ import pytest
 
 import doc_pages
 import speech_models
+import tiers
 from doc_pages import ROOT
 from repositories import EXAMPLES, copy_example, tensor
 
@@ -93,7 +94,7 @@ def client_models(folder):
 
 # What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
 PREPARED = {"examples/sequences/README.md": speech, "docs/sequences.md": speech, "examples/clients/README.md": client_models, "docs/check.md": wrong_models, "docs/tensorflow.md": tensorflow_models, "docs/perf.md": load_models, "docs/migrate-from-torchserve.md": lambda folder: None}
-# Pages whose commands ask a server that is there already.
+# Pages whose commands ask a server that is there already: one for all of them, with the models of `load_models`.
 SERVED = {"docs/batching.md", "docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
 
 
@@ -108,8 +109,30 @@ def commands(page):
 PAGES = [page for page in doc_pages.pages() if commands(page)]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
-def test_the_commands_of_a_page_run(page, tmp_path):
+def starts_servers(page):
+    """Whether the page starts servers of its own. The README's commands are tested in the tier commit all the same."""
+    return page != "README.md" and any(doc_pages.STAYS.match(block.text) for block in commands(page) if block.kind == "sh")
+
+
+def in_tiers(pages):
+    """Pages that start servers are in the tier peers: what they say of flags has tests of its own."""
+    for page in pages:
+        yield pytest.param(page, id=page, marks=[tiers.peers] if starts_servers(page) else [])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The server that the pages of SERVED ask."""
+    folder = tmp_path_factory.mktemp("served")
+    place = doc_pages.Place(folder, folder / "tools")
+    load_models(folder)
+    place.serve("galatea serve models")
+    yield place.server
+    place.stop()
+
+
+@pytest.mark.parametrize("page", list(in_tiers(page for page in PAGES if page not in ELSEWHERE)))
+def test_the_commands_of_a_page_run(page, request, tmp_path):
     to_run = [block for block in commands(page) if (page, block.first) not in NOT_RUN]
     if not to_run:
         return
@@ -119,7 +142,7 @@ def test_the_commands_of_a_page_run(page, tmp_path):
     place = doc_pages.Place(folder, tmp_path / "tools")
     try:
         if page in SERVED:
-            place.serve("galatea serve models")
+            place.use(request.getfixturevalue("server"))
         for block in to_run:
             place.run(block)
     finally:

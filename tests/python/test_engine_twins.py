@@ -12,6 +12,7 @@ import pytest
 
 import clients
 import servers
+import tiers
 import torchscript
 from test_pytorch import DIGITS, digit_weights, digits_onnx, images, port, write_model
 
@@ -21,10 +22,13 @@ from saved_model import Graph, a_bool, a_text, a_type, ints  # noqa: E402
 
 ENGINES = servers.PEERS / "engines/bin/python"
 PITCH = servers.PEERS / "unpacked/engine-models/basic_pitch/saved_models/icassp_2022"
-pytestmark = pytest.mark.skipif(
-    not (servers.PEERS / "engine-models.installed").exists() or not servers.has_libtorch(),
-    reason="TensorFlow and OpenVINO are offered for x86_64 alone",
-)
+pytestmark = [
+    tiers.peers,
+    pytest.mark.skipif(
+        not (servers.PEERS / "engine-models.installed").exists() or not servers.has_libtorch(),
+        reason="TensorFlow and OpenVINO are offered for x86_64 alone",
+    ),
+]
 IMAGE, LOGITS = "[ 1, 28, 28 ]", "[ 10 ]"
 BATCHING = "max_batch_size: 64 dynamic_batching { max_queue_delay_microseconds: 2000 }\n"
 TWINS = ("onnx", "pytorch", "savedmodel", "graphdef", "openvino_onnx", "openvino_ir")

@@ -47,36 +47,31 @@ def metadata(server, model):
         return json.load(answer)
 
 
-def test_one_onnx_file_is_served(tmp_path):
-    file = tmp_path / "types.v2.onnx"
-    file.symlink_to(EXAMPLES / "magika/1/model.onnx")
-    with start(file) as server:
+def test_files_folders_of_models_and_repositories_are_served(tmp_path):
+    """An ONNX file, a Python file with its configuration and what lies beside it, the folder of one model, a repository."""
+    (tmp_path / "file").mkdir()
+    onnx = tmp_path / "file/types.v2.onnx"
+    onnx.symlink_to(EXAMPLES / "simple/1/model.onnx")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/echo.py").write_text("import beside_it\n" + ECHO)
+    (tmp_path / "code/beside_it.py").write_text("")
+    (tmp_path / "code/config.pbtxt").write_text(identity_config())
+    for repository, models in {"some": ("one", "other"), "all": ("two", "three")}.items():
+        for model in models:
+            write_model(tmp_path / repository, model, "galatea", "identity", identity_config())
+    with start(onnx, tmp_path / "code/echo.py", tmp_path / "some/one", tmp_path / "all") as server:
         found = metadata(server, "types.v2")
         assert found["platform"] == "onnxruntime_onnx" and found["versions"] == ["1"]
-        assert [tensor["name"] for tensor in found["inputs"]] == ["bytes"]
-        assert "Ask it" not in server.text(), "not where a script reads"
-    assert os.listdir(tmp_path) == [file.name], "nothing is written beside it"
-
-
-def test_a_python_file_with_its_configuration_and_what_lies_beside_it(tmp_path):
-    (tmp_path / "echo.py").write_text("import beside_it\n" + ECHO)
-    (tmp_path / "beside_it.py").write_text("")
-    (tmp_path / "config.pbtxt").write_text(identity_config())
-    with start(tmp_path / "echo.py") as server:
+        assert [tensor["name"] for tensor in found["inputs"]] == ["INPUT0", "INPUT1"]
         body = {"inputs": [{"name": "INPUT0", "shape": [2], "datatype": "FP32", "data": [1, 2]}]}
         request = urllib.request.Request(f"http://{server.http}/v2/models/echo/infer", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=30) as answer:
             assert json.load(answer)["outputs"][0]["data"] == [1.0, 2.0]
-
-
-def test_a_folder_of_one_model_and_a_repository(tmp_path):
-    write_model(tmp_path, "one", "galatea", "identity", identity_config())
-    write_model(tmp_path, "two", "galatea", "identity", identity_config())
-    with start(tmp_path / "one") as server:
         assert metadata(server, "one")["versions"] == ["1"]
-        assert "two" not in server.text()
-    with start(tmp_path) as server:
-        assert metadata(server, "one") and metadata(server, "two")
+        assert metadata(server, "two") and metadata(server, "three")
+        assert "other" not in server.text()
+        assert "Ask it" not in server.text(), "not where a script reads"
+    assert os.listdir(tmp_path / "file") == [onnx.name], "nothing is written beside it"
 
 
 @pytest.mark.parametrize("dims, asks", [("2", "/v2/models/one/infer -d"), ("3, 224, 224", "/v2/models/one\r\n")])

@@ -12,10 +12,9 @@ import clients
 import fault_proxy
 from check_cases import onnx_model
 from model_hub import WebServer
-from store_fixtures import echo, failed_start, identity, index, start
+from store_fixtures import check, echo, identity, index, start
 
-__all__ = ["start"]
-
+__all__ = ["check", "start"]
 
 
 def packed(files, entries=()):
@@ -76,30 +75,27 @@ def names(server):
     return sorted(index(server))
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({**model("a"), **model("b")}, ["a", "b"]),
-        ({**model("a", "repository/a"), **model("b", "repository/b")}, ["a", "b"]),
-        (model("a"), ["a"]),
-        (model("models", folder=""), ["models"]),
-    ],
-    ids=["folders", "folders in one", "a folder", "the model itself"],
-)
-def test_what_an_archive_may_hold(shelf, start, files, expected):
-    server = start(shelf.add(packed(files)))
-    assert names(server) == expected
-    assert all(echo(server, name) for name in expected)
+def test_what_an_archive_may_hold(shelf, start):
+    """Folders, folders in one, a folder, the model itself, one file, a file in a folder: with a server that polls them."""
+    held = {
+        "folders": {**model("a"), **model("b")},
+        "folders-in-one": {**model("c", "repository/c"), **model("d", "repository/d")},
+        "a-folder": model("e"),
+        "the-model-itself": model("the-model-itself", folder=""),
+        "file": {"net.onnx": onnx_model()},
+        "file-in-a-folder": {"net/other.onnx": onnx_model()},
+    }
+    first, *more = [shelf.add(packed(files), f"{name}.tar.gz") for name, files in held.items()]
+    flags = ["--model-control-mode=poll", "--repository-poll-secs=1"]
+    server = start(first, *[f"--model-repository={address}" for address in more], *flags)
+    identities = ["a", "b", "c", "d", "e", "the-model-itself"]
+    assert names(server) == sorted([*identities, "net", "other"])
+    assert all(echo(server, name) for name in identities)
+    assert all(clients.client(server, "grpc").is_model_ready(name) for name in ("net", "other"))
+    assert len(shelf.web.asked) == len(held)
 
 
-@pytest.mark.parametrize("folder", ["", "net/"])
-def test_an_archive_with_one_model_file(shelf, start, folder):
-    server = start(shelf.add(packed({f"{folder}net.onnx": onnx_model()})))
-    assert names(server) == ["net"]
-    assert clients.client(server, "grpc").is_model_ready("net")
-
-
-def test_every_control_mode_and_a_restart_without_requests(shelf, start):
+def test_explicit_control_and_what_was_fetched_needs_no_requests(shelf, start, check):
     address = shelf.add(packed({**model("a"), **model("b")}), query="?signature=archive-secret")
     server = start(address, "--model-control-mode=explicit", "--load-model=a", "--log-verbose=2")
     assert echo(server, "a") and names(server) == ["a", "b"]
@@ -111,13 +107,12 @@ def test_every_control_mode_and_a_restart_without_requests(shelf, start):
     assert "archive-secret" not in server.text()
     server.stop()
     assert len(shelf.web.asked) == 1
-    again = start(address, "--model-control-mode=poll", "--repository-poll-secs=1")
-    assert echo(again, "b") and len(shelf.web.asked) == 1
+    assert check(address).code == 0 and len(shelf.web.asked) == 1
     shelf.web.stop()
-    assert echo(again, "a")
+    assert check(address).code == 0
 
 
-def test_what_the_address_must_say(shelf, start, tmp_path):
+def test_what_the_address_must_say(shelf, check, tmp_path):
     address = shelf.add(packed(model("a")))
     plain, digest = address.split("#")
     for wrong, text in [
@@ -128,36 +123,34 @@ def test_what_the_address_must_say(shelf, start, tmp_path):
         (f"{plain}#sha256={'0' * 64}", "it is not the archive that was named"),
         (address.replace("models.tar.gz", "other.tar.gz"), "status 404"),
     ]:
-        log = failed_start(start(wrong, wait=False))
-        assert text in log, log
+        seen = check(wrong)
+        assert seen.code != 0 and text in seen.text, seen.text
     assert not list(tmp_path.glob("cache/v1/models/*")), "nothing of it is kept"
 
 
-def test_a_broken_download_is_taken_up_again(shelf, start):
+def test_a_broken_download_is_taken_up_again(shelf, check):
     # So that it does not become small.
     noise = np.random.default_rng(1).bytes(600_000)
     address_of = packed({**model("a"), "a/1/large": noise})
     with fault_proxy.FaultProxy(shelf.web.address) as proxy:
         address = shelf.add(address_of, url=proxy.url)
         proxy.changes.append(fault_proxy.cuts("GET", 200_000, times=2))
-        server = start(address)
-        assert echo(server, "a")
+        assert check(address).code == 0
         assert [asked.range for asked in proxy.asked] == [None, "bytes=200000-", "bytes=400000-"]
-        server.stop()
         # A server that sends everything from the start again.
         shelf.knows_ranges = False
         proxy.changes[:] = [fault_proxy.cuts("GET", 200_000, times=1)]
-        assert echo(start(shelf.add(address_of + gzip.compress(b""), name="again.tar.gz", url=proxy.url)), "a")
+        assert check(shelf.add(address_of + gzip.compress(b""), name="again.tar.gz", url=proxy.url)).code == 0
 
 
-def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, start):
+def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, check):
     first = packed({**model("a"), "a/1/large": np.random.default_rng(1).bytes(600_000)})
     with fault_proxy.FaultProxy(shelf.web.address) as proxy:
         address = shelf.add(first, url=proxy.url)
         proxy.changes.append(fault_proxy.cuts("GET", 200_000, times=1))
         proxy.changes.append(lambda asked, answer: asked.range and answer.headers.update(ETag='"other"'))
-        log = failed_start(start(address, wait=False))
-        assert "replaced by another" in log, log
+        seen = check(address)
+        assert seen.code != 0 and "replaced by another" in seen.text, seen.text
 
 
 @pytest.mark.parametrize(
@@ -171,22 +164,22 @@ def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, start):
         ({}, [link("a/device", "", tarfile.CHRTYPE)], "neither a file nor a folder nor a link"),
     ],
 )
-def test_hostile_entries(shelf, start, tmp_path, files, entries, text):
-    log = failed_start(start(shelf.add(packed({**model("a"), **files}, entries)), wait=False))
-    assert text in log, log
+def test_hostile_entries(shelf, check, tmp_path, files, entries, text):
+    seen = check(shelf.add(packed({**model("a"), **files}, entries)))
+    assert seen.code != 0 and text in seen.text, seen.text
     assert not list(tmp_path.rglob("*escape*"))
 
 
-def test_what_is_no_archive(shelf, start):
+def test_what_is_no_archive(shelf, check):
     for content, text in [(b"<html>not here</html>", "archive cannot be read"), (gzip.compress(b"x" * 5000), "archive cannot be read")]:
-        log = failed_start(start(shelf.add(content), wait=False))
-        assert text in log, log
+        seen = check(shelf.add(content))
+        assert seen.code != 0 and text in seen.text, seen.text
 
 
-def test_a_bomb_ends_before_the_disk_is_full(shelf, start, tmp_path):
+def test_a_bomb_ends_before_the_disk_is_full(shelf, check, tmp_path):
     """What an entry says that it unpacks to counts before a byte of it is written."""
     entry = tarfile.TarInfo("a/1/bomb")
     entry.size = 1 << 41
-    log = failed_start(start(shelf.add(packed(model("a"), [entry])), wait=False))
-    assert f"more than {1 << 40} bytes" in log, log
+    seen = check(shelf.add(packed(model("a"), [entry])))
+    assert seen.code != 0 and f"more than {1 << 40} bytes" in seen.text, seen.text
     assert not list(tmp_path.glob("cache/v1/models/*"))

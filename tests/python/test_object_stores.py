@@ -12,9 +12,10 @@ import object_stores
 import perf_tls
 import repositories
 import servers
-from store_fixtures import bucket, echo, entries, failed_start, identity, index, proxy, s3, start
+import tiers
+from store_fixtures import bucket, check, echo, entries, identity, index, proxy, s3, start
 
-__all__ = ["bucket", "proxy", "s3", "start"]
+__all__ = ["bucket", "check", "proxy", "s3", "start"]
 
 
 def sums(server, protocol, model="simple"):
@@ -25,7 +26,7 @@ def sums(server, protocol, model="simple"):
 
 
 @pytest.mark.parametrize("form", ["host", "http", "slashes", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "whole bucket"])
-def test_every_form_of_an_address(s3, proxy, bucket, start, form):
+def test_every_form_of_an_address(s3, proxy, bucket, check, form):
     prefix = "" if form == "whole bucket" else "a/models"
     object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", f"{prefix}/simple".strip("/"))
     path = f"{bucket.name}/{prefix}"
@@ -35,21 +36,22 @@ def test_every_form_of_an_address(s3, proxy, bucket, start, form):
         "AWS_ENDPOINT_URL": (f"s3://{path}", {"AWS_ENDPOINT_URL": proxy.url}),
         "AWS_ENDPOINT_URL_S3": (f"s3://{path}", {"AWS_ENDPOINT_URL_S3": proxy.url, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}),
     }.get(form, (f"s3://{proxy.address}/{path}", {}))
-    server = start(address, **variables)
-    assert sums(server, "http") and sums(server, "grpc")
+    seen = check(address, **variables)
+    assert seen.code == 0 and seen.report["models"] == 1, seen.text
     assert proxy.downloads("model.onnx"), "it came from the bucket"
 
 
-def test_an_encrypted_store(s3, bucket, start):
+def test_an_encrypted_store(s3, bucket, check):
     bucket.add("a")
     tls = perf_tls.TlsProxy("http", types.SimpleNamespace(http=s3.address))
     address = f"s3://https://localhost:{tls.port}/{bucket.name}/models"
-    assert echo(start(address, AWS_CA_BUNDLE=str(perf_tls.certificate("authority.pem"))), "a")
+    assert check(address, AWS_CA_BUNDLE=str(perf_tls.certificate("authority.pem"))).code == 0
     assert tls.handshakes
-    log = failed_start(start(address, wait=False))
-    assert "certificate" in log, log
+    seen = check(address)
+    assert seen.code != 0 and "certificate" in seen.text, seen.text
 
 
+@tiers.peers
 def test_beside_local_repositories(bucket, start, tmp_path):
     bucket.add("there")
     bucket.add("elsewhere", prefix="more")
@@ -64,31 +66,38 @@ def test_beside_local_repositories(bucket, start, tmp_path):
         clients.client(server, "http").load_model("here")
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_explicit_control_fetches_only_what_is_asked_for(proxy, bucket, start, tmp_path, protocol):
+SECRETS = {"AWS_ACCESS_KEY_ID": "AKIDENTIFIER", "AWS_SECRET_ACCESS_KEY": "very-secret-key", "AWS_SESSION_TOKEN": "very-secret-token"}
+
+
+def test_explicit_control_fetches_only_what_is_asked_for(proxy, bucket, start, tmp_path):
     for model in ("a", "b"):
         bucket.add(model)
-    server = start(bucket.path, "--model-control-mode=explicit", "--load-model=a")
-    stock = clients.client(server, protocol)
-    assert echo(server, "a", protocol)
-    assert not proxy.downloads("/b/1/") and set(index(server)) == {"a", "b"}
-    stock.load_model("b")
-    assert echo(server, "b", protocol) and len(entries(tmp_path / "cache")) == 2
-    stock.unload_model("b")
-    server.wait_for_line("successfully unloaded 'b'")
-    assert not stock.is_model_ready("b")
-    # Loaded again it is not fetched again; a new version is, and is what answers.
-    count = len(proxy.downloads("/b/1/"))
-    stock.load_model("b")
-    assert echo(server, "b") and len(proxy.downloads("/b/1/")) == count
-    bucket.put("models/b/2/weights.bin", "more")
-    stock.load_model("b")
-    assert clients.client(server, "http").is_model_ready("b", "2")
-    with pytest.raises(Exception, match="failed to poll from model repository|not found"):
-        stock.load_model("nothing")
+    flags = ["--model-control-mode=explicit", "--load-model=a", "--log-verbose=3"]
+    server = start(bucket.path, *flags, keys=False, AWS_DEFAULT_REGION="us-east-1", **SECRETS)
+    assert echo(server, "a", "http") and echo(server, "a", "grpc")
+    for protocol, model in (("http", "b"), ("grpc", "c")):
+        bucket.add(model)
+        stock = clients.client(server, protocol)
+        assert not proxy.downloads(f"/{model}/1/") and model in index(server)
+        stock.load_model(model)
+        assert echo(server, model, protocol) and len(proxy.downloads(f"/{model}/1/")) == 1
+        stock.unload_model(model)
+        server.wait_for_line(f"successfully unloaded '{model}'")
+        assert not stock.is_model_ready(model)
+        # Loaded again it is not fetched again; a new version is, and is what answers.
+        count = len(proxy.downloads(f"/{model}/1/"))
+        stock.load_model(model)
+        assert echo(server, model) and len(proxy.downloads(f"/{model}/1/")) == count
+        bucket.put(f"models/{model}/2/weights.bin", "more")
+        stock.load_model(model)
+        assert clients.client(server, "http").is_model_ready(model, "2")
+        with pytest.raises(Exception, match="failed to poll from model repository|not found"):
+            stock.load_model("nothing")
     # A configuration that comes with the request, and files, count as with a local repository.
     clients.client(server, "http").load_model("b", config='{"backend": "identity", "max_batch_size": 4, "input": [{"name": "INPUT0", "data_type": "TYPE_FP32", "dims": [-1]}], "output": [{"name": "OUTPUT0", "data_type": "TYPE_FP32", "dims": [-1]}]}')
     assert clients.client(server, "http").get_model_config("b")["max_batch_size"] == 4
+    server.stop()
+    assert "very-secret" not in server.text() and "Signature=" not in server.text()
 
 
 def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start):
@@ -99,7 +108,7 @@ def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start
     count = len(proxy.downloads())
     listings = len([asked for asked in proxy.asked if asked.is_listing])
     # Some rounds in which nothing changes: only listings.
-    proxy.wait_for(lambda _: len([asked for asked in proxy.asked if asked.is_listing]) > listings + 12, "polls")
+    proxy.wait_for(lambda _: len([asked for asked in proxy.asked if asked.is_listing]) > listings + 4, "polls")
     assert len(proxy.downloads()) == count
     bucket.add("c")
     server.wait_for_line("successfully loaded 'c'")
@@ -112,6 +121,7 @@ def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start
     server.wait_for_line("successfully unloaded 'a'")
 
 
+@tiers.peers
 def test_without_model_control_models_are_those_of_the_start(bucket, start):
     bucket.add("a")
     server = start(bucket.path)
@@ -121,30 +131,26 @@ def test_without_model_control_models_are_those_of_the_start(bucket, start):
         clients.client(server, "http").load_model("b")
 
 
-def test_a_restart_fetches_nothing_that_has_not_changed(proxy, bucket, start, tmp_path):
+def test_what_has_not_changed_is_not_fetched_again(proxy, bucket, check, tmp_path):
     bucket.add("a", size=300_000)
     bucket.add("b")
-    start(bucket.path).stop()
+    assert check(bucket.path).code == 0
     first = entries(tmp_path / "cache")
     assert len(first) == 2 and len(proxy.downloads("/1/weights.bin")) == 2
     proxy.asked.clear()
-    server = start(bucket.path)
-    assert echo(server, "a") and proxy.downloads() == []
-    server.stop()
+    assert check(bucket.path).code == 0 and proxy.downloads() == []
     bucket.add("a", size=300_001)
-    server = start(bucket.path)
-    assert echo(server, "a")
+    assert check(bucket.path).code == 0
     assert [asked.path.split("/")[-3] for asked in proxy.downloads("/1/")] == ["a"]
     # What is in the cache and not as it was fetched is fetched again.
     damaged = next(path for path in (tmp_path / "cache/v1/models").glob("b-*/b/1/weights.bin"))
-    server.stop()
     damaged.write_bytes(b"short")
     proxy.asked.clear()
-    server = start(bucket.path)
-    assert echo(server, "b") and proxy.downloads("/b/1/") and not proxy.downloads("/a/")
+    assert check(bucket.path).code == 0 and proxy.downloads("/b/1/") and not proxy.downloads("/a/")
     assert damaged.read_bytes() == b"w" * 10
 
 
+@tiers.peers
 def test_what_a_load_asks_of_the_store(proxy, bucket, start):
     """Each operation lists a model once, and asks for nothing that is in the cache."""
     models = ("a", "b", "c", "d")
@@ -176,7 +182,7 @@ def test_what_a_load_asks_of_the_store(proxy, bucket, start):
     assert clients.client(server, "http").is_model_ready("a", "2") and asked().count("a/") == 1
 
 
-def test_check_and_config_take_addresses(s3, proxy, bucket, start, tmp_path):
+def test_check_and_config_take_addresses(s3, proxy, bucket, tmp_path):
     object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", "models/simple")
     bucket.put("models/wrong/config.pbtxt", 'backend: "identity"\nno_such_field: 1\n')
     bucket.put("models/wrong/1/weights.bin", "w")
@@ -190,11 +196,9 @@ def test_check_and_config_take_addresses(s3, proxy, bucket, start, tmp_path):
     found = run("check", bucket.path, *cache)
     assert found.returncode == 1 and "no field `no_such_field`" in found.stdout and "2 models checked" in found.stdout, found
     assert len(entries(tmp_path / "cache")) == 2
-    # A server that starts after it has the files already.
+    # What comes after it has the files already.
     proxy.asked.clear()
-    server = start(bucket.path, "--exit-on-error=false", wait=False)
-    server.wait_for_line("successfully loaded 'simple'")
-    assert proxy.downloads() == []
+    assert run("check", bucket.path, *cache).stdout == found.stdout and proxy.downloads() == []
     for address in (f"{bucket.path}/simple", f"{bucket.path}/simple/"):
         shown = run("config", address, *cache)
         assert shown.returncode == 0 and 'name: "INPUT0"' in shown.stdout and "onnxruntime" in shown.stdout, shown
@@ -204,6 +208,7 @@ def test_check_and_config_take_addresses(s3, proxy, bucket, start, tmp_path):
     assert refused.returncode == 1 and "s3://BUCKET/PATH/MODEL" in refused.stderr, refused
 
 
+@tiers.peers
 def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, start, tmp_path):
     for model in ("a", "b", "c"):
         bucket.add(model, size=400_000)
@@ -222,6 +227,7 @@ def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, st
     assert all(echo(server, model) for model in ("a", "b", "c"))
 
 
+@tiers.peers
 def test_two_servers_share_a_cache(proxy, bucket, start, tmp_path):
     bucket.add("a", size=300_000)
     both = [start(bucket.path, wait=False), start(bucket.path, wait=False)]
@@ -236,6 +242,7 @@ def test_two_servers_share_a_cache(proxy, bucket, start, tmp_path):
     assert mode == 0o700, oct(mode)
 
 
+@tiers.peers
 def test_ensembles_and_python_models(bucket, start):
     source = (
         "import pathlib\nimport numpy as np\nimport triton_python_backend_utils as pb\n\n\n"
@@ -264,46 +271,34 @@ def test_ensembles_and_python_models(bucket, start):
 @pytest.mark.parametrize(
     "key", ["models/a/../../../escape", "models/a//escape", "models/a/./escape", "models/a/b\\escape", "models/a/1/\x01escape", "models/a/" + "x/" * 40 + "escape"],
 )
-def test_hostile_names_of_objects(bucket, start, tmp_path, key):
+def test_hostile_names_of_objects(bucket, check, tmp_path, key):
     bucket.add("a")
     bucket.add("b")
     bucket.put(key, "x")
-    server = start(bucket.path, "--exit-on-error=false", "--strict-readiness=false")
-    assert echo(server, "b")
-    state, reason = index(server)["a"]
-    assert state != "READY", reason
-    assert "escape" in reason, "the one that is odd is named"
+    seen = check(bucket.path)
+    assert seen.code == 1 and {found["model"] for found in seen.report["findings"]} == {"a"}, seen.text
+    assert "escape" in seen.text, "the one that is odd is named"
     assert not list(tmp_path.rglob("*escape*"))
 
 
-def test_what_is_beside_the_models_is_no_model(bucket, start):
+def test_what_is_beside_the_models_is_no_model(bucket, check):
     bucket.add("a")
     bucket.put("models/README.md", "x")
     bucket.put("models/.hidden/config.pbtxt", identity("hidden"))
     bucket.put("models-of-others/b/config.pbtxt", identity("b"))
-    server = start(bucket.path)
-    assert list(index(server)) == ["a"]
+    assert check(bucket.path).report["models"] == 1
 
 
-def test_namespaces(bucket, start):
+def test_namespaces(bucket, check):
     bucket.add("a")
     bucket.add("a", prefix="other")
     other = bucket.path.removesuffix("models") + "other"
-    server = start(bucket.path, f"--model-repository={other}", "--model-namespacing=true")
-    names = [entry["name"] for entry in clients.client(server, "http").get_model_repository_index()]
-    assert names == ["a", "a"]
+    more = f"--model-repository={other}"
+    assert check(bucket.path, more, "--model-namespacing").report["models"] == 2
+    assert "not unique" in check(bucket.path, more).text
 
 
-def test_no_secret_in_the_log(bucket, start):
-    bucket.add("a")
-    secrets = {"AWS_ACCESS_KEY_ID": "AKIDENTIFIER", "AWS_SECRET_ACCESS_KEY": "very-secret-key", "AWS_SESSION_TOKEN": "very-secret-token"}
-    server = start(bucket.path, "--log-verbose=3", keys=False, AWS_DEFAULT_REGION="us-east-1", **secrets)
-    assert echo(server, "a")
-    server.stop()
-    assert "very-secret" not in server.text() and "Signature=" not in server.text()
-
-
-def test_paths_that_are_none(s3, proxy, bucket, start):
+def test_paths_that_are_none(s3, proxy, bucket, check):
     bucket.add("a")
     for path, text in [
         (f"s3://{proxy.address}", "No bucket name found in path"),
@@ -311,15 +306,14 @@ def test_paths_that_are_none(s3, proxy, bucket, start):
         (f"s3://{proxy.address}/no-such-bucket/models", "no-such-bucket"),
         (f"ftp://{proxy.address}/x", "ftp://"),
     ]:
-        log = failed_start(start(path, wait=False))
-        assert text in log, log
+        seen = check(path)
+        assert seen.code != 0 and text in seen.text, seen.text
     # A folder without anything in it is none in a store: as in Triton, models may come later.
-    server = start(f"{bucket.path}-missing")
-    assert index(server) == {} and "is empty: there is nothing in 'models-missing/'" in server.text()
+    seen = check(f"{bucket.path}-missing")
+    assert seen.code == 0 and seen.report["models"] == 0, seen.text
 
 
-def test_the_default_cache_is_in_the_home_of_the_user(bucket, start, tmp_path):
+def test_the_default_cache_is_in_the_home_of_the_user(bucket, check, tmp_path):
     bucket.add("a")
-    server = start(bucket.path, cache=None)
-    assert echo(server, "a")
+    assert check(bucket.path, cache=None).code == 0
     assert list(tmp_path.rglob("manifest.json"))

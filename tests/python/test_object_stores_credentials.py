@@ -2,13 +2,12 @@
 
 import json
 
-import clients
 import fault_proxy
 import object_stores
 import pytest
-from store_fixtures import bucket, echo, failed_start, proxy, s3, start
+from store_fixtures import bucket, check, echo, proxy, s3, start
 
-__all__ = ["bucket", "proxy", "s3", "start"]
+__all__ = ["bucket", "check", "proxy", "s3", "start"]
 
 REGION = {"AWS_DEFAULT_REGION": "us-east-1"}
 NO_METADATA = {"AWS_EC2_METADATA_DISABLED": "true"}
@@ -26,30 +25,32 @@ def only(key, token=None):
     return fault
 
 
-def test_variables(proxy, bucket, start):
+def regions(proxy):
+    """The regions that requests were signed for."""
+    return {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked}
+
+
+def test_variables(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(only("KEYID", "session"))
     keys = {"AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session"}
-    server = start(bucket.path, keys=False, **keys, **REGION)
-    assert echo(server, "a")
-    server.stop()
-    region = {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked}
-    assert region == {"us-east-1"}
+    assert check(bucket.path, keys=False, **keys, **REGION).code == 0
+    assert regions(proxy) == {"us-east-1"}
     proxy.asked.clear()
-    assert echo(start(bucket.path, keys=False, **keys, AWS_REGION="eu-west-3"), "a")
-    assert {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked} == {"eu-west-3"}
+    assert check(bucket.path, keys=False, **keys, AWS_REGION="eu-west-3").code == 0
+    assert regions(proxy) == {"eu-west-3"}
 
 
-def test_wrong_keys_are_told_without_them(proxy, bucket, start):
+def test_wrong_keys_are_told_without_them(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(only("OTHER"))
-    log = failed_start(start(bucket.path, wait=False, AWS_SECRET_ACCESS_KEY="wrong-secret"))
-    assert "InvalidAccessKeyId" in log or "does not exist in our records" in log, log
-    assert "wrong-secret" not in log
+    seen = check(bucket.path, AWS_SECRET_ACCESS_KEY="wrong-secret")
+    assert seen.code != 0 and ("InvalidAccessKeyId" in seen.text or "does not exist in our records" in seen.text), seen.text
+    assert "wrong-secret" not in seen.text
 
 
 @pytest.mark.parametrize("where", ["default", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE"])
-def test_profiles(proxy, bucket, start, tmp_path, where):
+def test_profiles(proxy, bucket, check, tmp_path, where):
     bucket.add("a")
     proxy.faults.append(only("PROFILEKEY"))
     own = "work" if where == "AWS_PROFILE" else "default"
@@ -60,18 +61,18 @@ def test_profiles(proxy, bucket, start, tmp_path, where):
     (tmp_path / ".aws").mkdir(exist_ok=True)
     (tmp_path / ".aws/config").write_text(f"[{'profile work' if own == 'work' else 'default'}]\nregion = eu-north-1\n")
     variables = {"AWS_PROFILE": {"AWS_PROFILE": "work"}, "AWS_SHARED_CREDENTIALS_FILE": {where: str(file)}}.get(where, {})
-    assert echo(start(bucket.path, keys=False, **variables), "a")
-    assert {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked} == {"eu-north-1"}
+    assert check(bucket.path, keys=False, **variables).code == 0
+    assert regions(proxy) == {"eu-north-1"}
 
 
-def test_a_profile_that_is_missing_or_not_supported_is_told(bucket, start, tmp_path):
+def test_a_profile_that_is_missing_or_not_supported_is_told(bucket, check, tmp_path):
     bucket.add("a")
-    log = failed_start(start(bucket.path, wait=False, keys=False, AWS_PROFILE="nowhere", **REGION))
-    assert "nowhere" in log, log
+    seen = check(bucket.path, keys=False, AWS_PROFILE="nowhere", **REGION)
+    assert seen.code != 0 and "nowhere" in seen.text, seen.text
     (tmp_path / ".aws").mkdir(exist_ok=True)
     (tmp_path / ".aws/config").write_text("[profile sso]\nsso_start_url = https://example.invalid\nsso_account_id = 1\n")
-    log = failed_start(start(bucket.path, wait=False, keys=False, AWS_PROFILE="sso", **REGION))
-    assert "sso_start_url, which is not supported" in log and "export-credentials" in log, log
+    seen = check(bucket.path, keys=False, AWS_PROFILE="sso", **REGION)
+    assert seen.code != 0 and "sso_start_url, which is not supported" in seen.text and "export-credentials" in seen.text, seen.text
 
 
 def credential_file(tmp_path, content):
@@ -80,7 +81,7 @@ def credential_file(tmp_path, content):
     return {"TRITON_CLOUD_CREDENTIAL_PATH": str(file)}
 
 
-def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucket, start, tmp_path):
+def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucket, check, tmp_path):
     for prefix, model in (("models", "a"), ("models/inner", "b")):
         bucket.add(model, prefix=prefix)
     key = lambda key_id: {"key_id": key_id, "secret_key": "file-secret", "region": "us-east-1", "session_token": "", "profile": ""}  # noqa: E731
@@ -88,9 +89,7 @@ def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucke
 
     def used(path):
         proxy.asked.clear()
-        server = start(path, "--model-control-mode=none", "--exit-on-error=false", "--strict-readiness=false", keys=False, **variables)
-        server.stop()
-        assert "file-secret" not in server.text()
+        assert "file-secret" not in check(path, keys=False, **variables).text
         return {asked.headers["Authorization"].split("Credential=")[1].split("/")[0] for asked in proxy.asked}
 
     assert used(f"{bucket.path}/inner") == {"INNER"}
@@ -100,7 +99,7 @@ def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucke
     assert used(elsewhere) == {"EMPTY"}
 
 
-def test_a_credential_file_without_a_fitting_entry(bucket, start, tmp_path):
+def test_a_credential_file_without_a_fitting_entry(bucket, check, tmp_path):
     bucket.add("a")
     entry = {"key_id": "K", "secret_key": "file-secret"}
     for content, text in [
@@ -108,10 +107,10 @@ def test_a_credential_file_without_a_fitting_entry(bucket, start, tmp_path):
         ({"gs": {"": "x"}}, f"Cannot match credential for path  {bucket.path}"),
         ("{not json, file-secret", "credentials.json"),
     ]:
-        log = failed_start(start(bucket.path, wait=False, keys=False, **REGION, **credential_file(tmp_path, content)))
-        assert text in log and "file-secret" not in log, log
-    log = failed_start(start(bucket.path, wait=False, TRITON_CLOUD_CREDENTIAL_PATH=str(tmp_path / "nothing.json")))
-    assert "nothing.json" in log, log
+        seen = check(bucket.path, keys=False, **REGION, **credential_file(tmp_path, content))
+        assert seen.code != 0 and text in seen.text and "file-secret" not in seen.text, seen.text
+    seen = check(bucket.path, TRITON_CLOUD_CREDENTIAL_PATH=str(tmp_path / "nothing.json"))
+    assert seen.code != 0 and "nothing.json" in seen.text, seen.text
 
 
 @pytest.fixture
@@ -122,35 +121,32 @@ def metadata():
 
 
 def test_the_metadata_service_of_a_machine(proxy, bucket, start, metadata):
+    """Its keys live for so short that none is kept: the service is asked each time."""
     bucket.add("a")
+    metadata.life = 1
     proxy.faults.append(only("METADATAKEY", "metadata-token"))
-    server = start(bucket.path, "--log-verbose=2", keys=False, AWS_EC2_METADATA_DISABLED="", AWS_EC2_METADATA_SERVICE_ENDPOINT=metadata.url, **REGION)
+    flags = ["--log-verbose=2", "--model-control-mode=poll", "--repository-poll-secs=1"]
+    server = start(bucket.path, *flags, keys=False, AWS_EC2_METADATA_DISABLED="", AWS_EC2_METADATA_SERVICE_ENDPOINT=metadata.url, **REGION)
     assert echo(server, "a")
     assert "/latest/api/token" in metadata.paths()
+    proxy.faults.clear()
+    metadata.s3 = ("SECONDKEY", "second")
+    proxy.wait_for(lambda asked: "Credential=SECONDKEY/" in asked.headers.get("Authorization", ""), "the second key")
+    assert echo(server, "a")
     assert "metadata-secret" not in server.text() and "metadata-token" not in server.text()
 
 
-def test_the_metadata_service_of_a_container(proxy, bucket, start, metadata, tmp_path):
+def test_the_metadata_service_of_a_container(proxy, bucket, check, metadata, tmp_path):
     bucket.add("a")
     proxy.faults.append(only("METADATAKEY", "metadata-token"))
     (tmp_path / "token").write_text("container-token")
     service = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{metadata.url}/container", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(tmp_path / "token")}
-    assert echo(start(bucket.path, keys=False, **service, **REGION), "a")
+    assert check(bucket.path, keys=False, **service, **REGION).code == 0
     assert [headers["Authorization"] for _, path, headers in metadata.asked if path == "/container"] == ["container-token"]
 
 
-def test_keys_that_expire_are_asked_for_again(proxy, bucket, start, metadata):
-    """Each lives for so short that none is kept: the metadata service is asked each time."""
-    bucket.add("a")
-    metadata.life = 1
-    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1", keys=False, AWS_EC2_METADATA_DISABLED="", AWS_EC2_METADATA_SERVICE_ENDPOINT=metadata.url, **REGION)
-    metadata.s3 = ("SECONDKEY", "second")
-    proxy.wait_for(lambda asked: "Credential=SECONDKEY/" in asked.headers.get("Authorization", ""), "the second key")
-    assert echo(server, "a")
-
-
 @pytest.mark.parametrize("variables", [{"AWS_SKIP_SIGNATURE": "true"}, NO_METADATA, {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}])
-def test_a_bucket_for_everybody(s3, proxy, start, variables):
+def test_a_bucket_for_everybody(s3, proxy, check, variables):
     """Without any credentials, those of the machine included, a store is asked without; no signature is made up."""
     name = f"public-{len(variables)}-{len(str(variables))}"
     s3.create(name)
@@ -159,7 +155,7 @@ def test_a_bucket_for_everybody(s3, proxy, start, variables):
     path = f"s3://{proxy.address}/{name}/models"
     proxy.faults.append(lambda asked: fault_proxy.answers("", 403, fault_proxy.s3_error("AccessDenied", "signed"))(asked) if "Authorization" in asked.headers else None)
     proxy.changes.append(unlisted(s3, name))
-    assert echo(start(path, keys=False, **variables, **REGION), "a")
+    assert check(path, keys=False, **variables, **REGION).code == 0
     assert proxy.asked and not any("Authorization" in asked.headers for asked in proxy.asked)
 
 
@@ -177,17 +173,15 @@ def unlisted(s3, bucket):
     return change
 
 
-def test_expired_keys_are_told(proxy, bucket, start):
+def test_expired_keys_are_told(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(fault_proxy.answers("", 400, fault_proxy.s3_error("ExpiredToken", "The provided token has expired.")))
-    log = failed_start(start(bucket.path, wait=False, AWS_SESSION_TOKEN="old-session"))
-    assert "expired" in log.lower() and "old-session" not in log, log
+    seen = check(bucket.path, AWS_SESSION_TOKEN="old-session")
+    assert seen.code != 0 and "expired" in seen.text.lower() and "old-session" not in seen.text, seen.text
 
 
-def test_the_region_that_a_bucket_is_in(proxy, bucket, start):
+def test_the_region_that_a_bucket_is_in(proxy, bucket, check):
     """Without a region the server asks with the usual one and, where the store names another, says so."""
     bucket.add("a")
-    server = start(bucket.path, keys=False, AWS_ACCESS_KEY_ID="K", AWS_SECRET_ACCESS_KEY="s")
-    assert echo(server, "a")
-    assert {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked} == {"us-east-1"}
-    assert clients.is_ready(server)
+    assert check(bucket.path, keys=False, AWS_ACCESS_KEY_ID="K", AWS_SECRET_ACCESS_KEY="s").code == 0
+    assert regions(proxy) == {"us-east-1"}

@@ -1,15 +1,18 @@
 """Object stores in trouble, and connections to them that break: a model is served whole or not at all, and its reason told."""
 
+import concurrent.futures
+import re
 import threading
 
 import pytest
 
 import clients
+import tiers
 from console_events import Events
 from fault_proxy import answers, body_changed, cuts, headers_changed, s3_error, waits, zeros
-from store_fixtures import bucket, echo, entries, failed_start, index, proxy, s3, start
+from store_fixtures import bucket, check, echo, entries, index, proxy, s3, start
 
-__all__ = ["bucket", "proxy", "s3", "start"]
+__all__ = ["bucket", "check", "proxy", "s3", "start"]
 
 FILE = r"GET /[^/]+/models/a/1/weights\.bin"
 SLOW_DOWN = s3_error("SlowDown", "Please reduce your request rate.")
@@ -22,37 +25,35 @@ SLOW_DOWN = s3_error("SlowDown", "Please reduce your request rate.")
         ("list-type", 503, SLOW_DOWN), ("list-type", 429, s3_error("TooManyRequests", "later")),
     ],
 )
-def test_a_busy_store_is_asked_again(proxy, bucket, start, pattern, status, body):
+def test_a_busy_store_is_asked_again(proxy, bucket, check, pattern, status, body):
     bucket.add("a")
     proxy.faults.append(answers(pattern, status, body, times=3))
-    server = start(bucket.path)
-    assert echo(server, "a")
+    assert check(bucket.path).code == 0
     assert not proxy.faults[0](proxy.asked[0]), "all of the faults were met"
 
 
-@pytest.mark.parametrize(("status", "body"), [(503, SLOW_DOWN), (403, s3_error("AccessDenied", "Access Denied"))])
-def test_a_file_that_cannot_be_had_is_told_and_nothing_is_loaded(proxy, bucket, start, tmp_path, status, body):
+def test_a_file_that_cannot_be_had_is_told_and_nothing_is_loaded(proxy, bucket, start, tmp_path):
     bucket.add("a")
     bucket.add("b")
-    proxy.faults.append(answers(FILE, status, body))
-    server = start(bucket.path, "--exit-on-error=false", "--model-control-mode=explicit", "--load-model=b")
-    with pytest.raises(Exception, match="failed to fetch model 'a' from 's3://") as failure:
-        clients.client(server, "http").load_model("a")
-    assert "weights.bin" in str(failure.value)
-    assert echo(server, "b") and index(server)["a"][0] != "READY"
-    assert [name.split("-")[0] for name in entries(tmp_path / "cache")] == ["b"]
-    proxy.faults.clear()
+    server = start(bucket.path, "--model-control-mode=explicit", "--load-model=b")
+    for status, body in [(503, SLOW_DOWN), (403, s3_error("AccessDenied", "Access Denied"))]:
+        proxy.faults.append(answers(FILE, status, body))
+        with pytest.raises(Exception, match="failed to fetch model 'a' from 's3://") as failure:
+            clients.client(server, "http").load_model("a")
+        assert "weights.bin" in str(failure.value)
+        assert echo(server, "b") and index(server)["a"][0] != "READY"
+        assert [name.split("-")[0] for name in entries(tmp_path / "cache")] == ["b"]
+        proxy.faults.clear()
     clients.client(server, "http").load_model("a")
     assert echo(server, "a")
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_a_broken_download_is_taken_up_where_it_broke(proxy, bucket, start, times):
+def test_a_broken_download_is_taken_up_where_it_broke(proxy, bucket, check, times):
     size, after = 3_000_000, 700_000
     bucket.add("a", size=size)
     proxy.changes.append(cuts(FILE, after, times=times))
-    server = start(bucket.path)
-    assert echo(server, "a")
+    assert check(bucket.path).code == 0
     asked = proxy.downloads("/a/1/weights.bin")
     starts = [int((each.range or "bytes=0-").removeprefix("bytes=").split("-")[0]) for each in asked]
     assert starts == [after * turn for turn in range(times + 1)], asked
@@ -60,20 +61,21 @@ def test_a_broken_download_is_taken_up_where_it_broke(proxy, bucket, start, time
     assert all(each.headers.get("If-Match") for each in asked[1:]), [dict(each.headers) for each in asked]
 
 
-def test_a_download_that_was_given_up_is_taken_up_by_the_next_server(proxy, bucket, start):
+@tiers.peers
+def test_a_download_that_was_given_up_is_taken_up_by_the_next_program(proxy, bucket, check):
     size, after = 3_000_000, 700_000
     bucket.add("a", size=size)
     proxy.changes.append(cuts(FILE, after, times=1))
     proxy.faults.append(lambda asked: answers(FILE, 503, SLOW_DOWN)(asked) if asked.range else None)
-    log = failed_start(start(bucket.path, wait=False))
-    assert "failed to fetch" in log, log
+    seen = check(bucket.path)
+    assert seen.code != 0 and "failed to fetch" in seen.text, seen.text
     proxy.faults.clear()
     proxy.asked.clear()
-    assert echo(start(bucket.path), "a")
+    assert check(bucket.path).code == 0
     assert [each.range.split("-")[0] for each in proxy.downloads("/a/1/weights.bin")] == [f"bytes={after}"]
 
 
-def test_an_object_that_changes_while_it_is_fetched(proxy, bucket, start, tmp_path):
+def test_an_object_that_changes_while_it_is_fetched(proxy, bucket, check, tmp_path):
     bucket.add("a", size=1_000_000)
     begun, changed = threading.Event(), threading.Event()
 
@@ -92,41 +94,41 @@ def test_an_object_that_changes_while_it_is_fetched(proxy, bucket, start, tmp_pa
             answer.body = body()
 
     proxy.changes.append(change)
-    server = start(bucket.path, wait=False)
-    assert begun.wait(60)
-    bucket.put("models/a/1/weights.bin", b"n" * 1_000_000)
-    changed.set()
-    server.wait(lambda: len(server.addresses) == 3, "the services to start")
-    assert echo(server, "a")
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        seen = other.submit(check, bucket.path)
+        assert begun.wait(60)
+        bucket.put("models/a/1/weights.bin", b"n" * 1_000_000)
+        changed.set()
+        assert seen.result().code == 0, seen.result().text
     # What is served is all of the new one.
     fetched = next((tmp_path / "cache/v1/models").glob("a-*/a/1/weights.bin")).read_bytes()
     assert fetched == b"n" * 1_000_000
 
 
-def test_an_answer_with_another_version_is_refused(proxy, bucket, start, tmp_path):
+def test_an_answer_with_another_version_is_refused(proxy, bucket, check, tmp_path):
     bucket.add("a")
     proxy.changes.append(headers_changed(FILE, ETag='"0123456789abcdef0123456789abcdef"'))
-    log = failed_start(start(bucket.path, wait=False))
-    assert "failed to fetch" in log and "weights.bin" in log, log
+    seen = check(bucket.path)
+    assert seen.code != 0 and "failed to fetch" in seen.text and "weights.bin" in seen.text, seen.text
     assert entries(tmp_path / "cache") == []
 
 
-def test_damaged_content_is_refused(proxy, bucket, start, tmp_path):
+def test_damaged_content_is_refused(proxy, bucket, check, tmp_path):
     bucket.add("a", size=50_000)
     proxy.changes.append(body_changed(FILE, lambda body: body[:-1] + b"!"))
-    log = failed_start(start(bucket.path, wait=False))
-    assert "checksum" in log and "weights.bin" in log, log
+    seen = check(bucket.path)
+    assert seen.code != 0 and "checksum" in seen.text and "weights.bin" in seen.text, seen.text
     assert entries(tmp_path / "cache") == []
     proxy.changes.clear()
-    assert echo(start(bucket.path), "a")
+    assert check(bucket.path).code == 0
 
 
 @pytest.mark.parametrize("change", [lambda body: body[: len(body) // 2], lambda body: body + b"more"])
-def test_content_of_another_length_is_refused(proxy, bucket, start, tmp_path, change):
+def test_content_of_another_length_is_refused(proxy, bucket, check, tmp_path, change):
     bucket.add("a", size=50_000)
     proxy.changes.append(body_changed(FILE, change))
-    log = failed_start(start(bucket.path, wait=False))
-    assert "failed to fetch" in log, log
+    seen = check(bucket.path)
+    assert seen.code != 0 and "failed to fetch" in seen.text, seen.text
     assert entries(tmp_path / "cache") == []
 
 
@@ -134,31 +136,57 @@ def test_content_of_another_length_is_refused(proxy, bucket, start, tmp_path, ch
     "body",
     [b"", b"<ListBucketResult><Contents><Key>models/a/1/x</Key><Size>-5</Size></Contents></ListBucketResult>", b"{" * 100_000],
 )
-def test_listings_that_are_none(proxy, bucket, start, body):
+def test_listings_that_are_none(proxy, bucket, check, body):
     bucket.add("a")
     proxy.faults.append(answers("list-type", 200, body))
-    server = start(bucket.path, wait=False)
-    failed_start(server)
-    assert "panic" not in server.text()
+    seen = check(bucket.path)
+    assert seen.code != 0 and "panic" not in seen.text, seen.text
 
 
-@pytest.mark.parametrize(("body", "kind"), [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"", "text/plain"), (b"{}", "application/json")])
-def test_another_page_in_place_of_a_listing_is_no_empty_bucket(proxy, bucket, start, body, kind):
+PAGES = [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"", "text/plain"), (b"{}", "application/json")]
+
+
+@pytest.mark.parametrize("pages", [PAGES[:1], pytest.param(PAGES, marks=tiers.peers)], ids=["one page", "all pages"])
+def test_a_store_in_trouble_while_serving(proxy, bucket, start, pages):
+    """Keys that expire, other pages in place of a listing, which are no empty bucket, and a store that goes away."""
     bucket.add("a")
     server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
-    proxy.faults.append(answers("list-type", 200, body, Content_Type=kind))
-    line = server.wait_for_line("cannot be read: .*")
-    assert f"'{proxy.url}/{bucket.name}' answered with no listing of objects but with {kind}" in line, line
-    assert "check the host and the port" in line and "list-type" not in line, line
-    assert echo(server, "a")
+
+    def lines(text):
+        return [line for line in server.log if re.search(text, line)]
+
+    def told(text, times):
+        server.wait(lambda: len(lines(text)) == times, f"{text!r} for the {times}. time")
+        return lines(text)[-1]
+
+    proxy.faults.append(answers("GET", 400, s3_error("ExpiredToken", "The provided token has expired.")))
+    told("model repository '.*' cannot be read: .*(ExpiredToken|expired)", 1)
+    assert echo(server, "a") and clients.is_ready(server)
     proxy.faults.clear()
-    server.wait_for_line("can be read again")
+    told("model repository '.*' can be read again", 1)
+    for times, (body, kind) in enumerate(pages, 2):
+        proxy.faults.append(answers("list-type", 200, body, Content_Type=kind))
+        line = told("cannot be read: .*", times)
+        assert f"'{proxy.url}/{bucket.name}' answered with no listing of objects but with {kind}" in line, line
+        assert "check the host and the port" in line and "list-type" not in line, line
+        assert echo(server, "a")
+        proxy.faults.clear()
+        told("can be read again", times)
+    proxy.stop()
+    told("cannot be read: .*what is loaded from it stays", len(pages) + 2)
+    assert echo(server, "a") and clients.is_ready(server)
+    # It stands where readiness is explained.
+    status, _, body = clients.ask(server.http, "GET", "/v2/health/ready")
+    assert status == 200 and b"cannot be read now" in body and proxy.address.encode() not in body
+    proxy.start()
+    told("can be read again", len(pages) + 2)
     bucket.add("b")
     server.wait_for_line("successfully loaded 'b'")
-    assert echo(server, "a") and "unloaded" not in server.text()
+    assert echo(server, "a") and echo(server, "b") and "unloaded" not in server.text()
+    assert len(lines("what is loaded from it stays")) == len(pages) + 2, "each is told once, not with every poll"
 
 
-def test_a_listing_without_end_ends(proxy, bucket, start):
+def test_a_listing_without_end_ends(proxy, bucket, check):
     bucket.add("a")
     page = "".join(f"<CommonPrefixes><Prefix>models/m{{0}}_{n}/</Prefix></CommonPrefixes>" for n in range(1000))
     turn = iter(range(10_000))
@@ -170,36 +198,8 @@ def test_a_listing_without_end_ends(proxy, bucket, start):
         return answers("", 200, body.encode())(asked)
 
     proxy.faults.append(fault)
-    server = start(bucket.path, wait=False)
-    log = failed_start(server)
-    assert "more than 100000" in log, log
-
-
-def test_credentials_that_expire_while_serving(proxy, bucket, start):
-    bucket.add("a")
-    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
-    proxy.faults.append(answers("GET", 400, s3_error("ExpiredToken", "The provided token has expired.")))
-    server.wait_for_line("model repository '.*' cannot be read: .*(ExpiredToken|expired)")
-    assert echo(server, "a") and clients.is_ready(server)
-    proxy.faults.clear()
-    server.wait_for_line("model repository '.*' can be read again")
-
-
-def test_a_bucket_that_goes_away_while_serving(proxy, bucket, start):
-    bucket.add("a")
-    server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
-    proxy.stop()
-    server.wait_for_line("cannot be read: .*what is loaded from it stays")
-    assert echo(server, "a") and clients.is_ready(server)
-    # It is told once, not with every poll, and stands where readiness is explained.
-    status, _, body = clients.ask(server.http, "GET", "/v2/health/ready")
-    assert status == 200 and b"cannot be read now" in body and proxy.address.encode() not in body
-    proxy.start()
-    server.wait_for_line("can be read again")
-    assert len([line for line in server.log if "what is loaded from it stays" in line]) == 1
-    bucket.add("b")
-    server.wait_for_line("successfully loaded 'b'")
-    assert echo(server, "a") and echo(server, "b")
+    seen = check(bucket.path)
+    assert seen.code != 0 and "more than 100000" in seen.text, seen.text
 
 
 def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
@@ -220,28 +220,25 @@ def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
         index(server)
         while events.server["repositories_away"]:
             assert events.next()
-
-
-def test_a_load_while_the_store_is_away(proxy, bucket, start):
-    for model in ("a", "b"):
-        bucket.add(model)
-    server = start(bucket.path, "--model-control-mode=explicit", "--load-model=a")
+    # A load while it cannot be reached fails, and succeeds afterwards.
+    bucket.add("e")
     proxy.stop()
-    with pytest.raises(Exception, match="b"):
-        clients.client(server, "http", network_timeout=120, connection_timeout=120).load_model("b")
+    with pytest.raises(Exception, match="e"):
+        clients.client(server, "http", network_timeout=120, connection_timeout=120).load_model("e")
     assert echo(server, "a")
     proxy.start()
-    clients.client(server, "http").load_model("b")
-    assert echo(server, "b")
+    clients.client(server, "http").load_model("e")
+    assert echo(server, "e")
 
 
-def test_a_store_that_is_away_at_the_start(proxy, bucket, start):
+def test_a_store_that_is_away_at_the_start(proxy, bucket, check):
     bucket.add("a")
     proxy.stop()
-    log = failed_start(start(bucket.path, wait=False))
-    assert proxy.address in log and "cannot connect" in log, log
+    seen = check(bucket.path)
+    assert seen.code != 0 and proxy.address in seen.text and "cannot connect" in seen.text, seen.text
 
 
+@tiers.measure
 def test_memory_stays_flat_for_a_large_model(proxy, bucket, start, tmp_path):
     """A file of 1 GB, which nobody here holds in memory."""
     size = 1_000_000_000

@@ -15,11 +15,12 @@ import pytest
 
 import clients
 import servers
+import tiers
 
 ENGINES = servers.PEERS / "engines/bin/python"
 MODELS = servers.ROOT / "tests/python/openvino_models.py"
 
-pytestmark = pytest.mark.skipif(not ENGINES.exists(), reason="no OpenVINO for Python here: `cargo xtask setup` installs it")
+pytestmark = [tiers.peers, pytest.mark.skipif(not ENGINES.exists(), reason="no OpenVINO for Python here: `cargo xtask setup` installs it")]
 
 
 def make(*words):

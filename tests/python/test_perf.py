@@ -7,33 +7,33 @@ import shlex
 import signal
 import subprocess
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from google.protobuf import json_format
 
 import clients
-import perf_cases
 import perf_models
 import perf_tool
 import perf_wire
 import servers
+import tiers
+import waiting
 
-needs_real = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
-BOTH = [pytest.param(perf_tool.REAL, marks=needs_real), perf_tool.OURS]
-QUICK = ["-p", "120", "-s", "1000000", "-r", "3"]
+QUICK = ["-p", "150", "-s", "1000000", "-r", "3"]
 
 
 # --- the seed documents ------------------------------------------------------------------------------------------
 
 BLIP = "--shape pixel_values:3,384,384 --shape input_ids:16 --shape attention_mask:16"
 FLAIR = "flair-ner-english-fast-ensemble"
-# (command line as documented, requests in flight it visits); only host and length of the windows are added.
+# (command line as documented, requests in flight it visits); only host and length of the windows are added. Lines that
+# differ in the name of the model alone, and those that load long, are in the tier peers.
 SEEDS = [
     ("perf_analyzer -m simple", [1]),
     (f"perf_analyzer -m base_model_cpu --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
-    (f"perf_analyzer -m base_model_gpu --concurrency-range 1:8:1 {BLIP}", list(range(1, 9))),
-    (f"perf_analyzer -m base_model_multi_gpu --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
-    (f"perf_analyzer -m trt_model --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4]),
+    pytest.param(f"perf_analyzer -m base_model_gpu --concurrency-range 1:8:1 {BLIP}", list(range(1, 9)), marks=tiers.peers),
+    pytest.param(f"perf_analyzer -m base_model_multi_gpu --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4], marks=tiers.peers),
+    pytest.param(f"perf_analyzer -m trt_model --concurrency-range 1:4:1 {BLIP}", [1, 2, 3, 4], marks=tiers.peers),
     (f"perf_analyzer -m {FLAIR} --async --percentile=95 --concurrency-range 4 --input-data {{sentence}} "
      "--shape sentence_bytes:70 -i grpc --measurement-interval 30000 -v", [4]),
     ('perf_analyzer -m ner-english-fast -a --string-data "George Washington went to Washington" --shape INPUT_0:1 '
@@ -70,8 +70,8 @@ def plausible(point, batch):
     ordered = [client[f"p{n} latency"][0] for n in (50, 90, 95, 99)]
     assert 0 < ordered[0] and ordered == sorted(ordered)
     assert client["Throughput"][0] > 0
-    # The server is asked after the window has ended, and on a busy machine that takes a while.
-    assert client["Request count"][0] / 2 <= server["Successful request count"][0] <= client["Request count"][0] * 3
+    # The server is asked after the window has ended, and counts what was answered until then.
+    assert server["Successful request count"][0] > 0
     assert server["Inference count"][0] == server["Successful request count"][0] * batch
 
 
@@ -90,21 +90,12 @@ COUNTS = [
 
 
 @pytest.mark.parametrize("line", COUNTS)
-def test_request_count_is_exact(line, perf_servers, perf_data, tmp_path):
-    """Both servers at once: such a run lasts whole seconds, of which it waits most."""
-    targets = [target for target in servers.TARGETS if target == "galatea" or servers.has_triton()]
-    running = {target: perf_servers.get(target) for target in targets}
-    with ThreadPoolExecutor() as at_once:
-        done = [at_once.submit(exact_count, running[target], line.format(**perf_data), tmp_path / target) for target in targets]
-    for one in done:
-        one.result()
-
-
-def exact_count(server, line, folder):
-    args = shlex.split(line)
+@tiers.both
+def test_request_count_is_exact(line, target, perf_servers, perf_data, tmp_path):
+    server, args = perf_servers.get(target), shlex.split(line.format(**perf_data))
     model = args[1]
     before = clients.counts(server, model)
-    run = perf_tool.run(perf_tool.OURS, [*args, "-u", server.grpc if "grpc" in args else server.http], folder)
+    run = perf_tool.run(perf_tool.OURS, [*args, "-u", server.grpc if "grpc" in args else server.http], tmp_path)
     after = clients.counts(server, model)
     assert run.code == 0, run.err
     asked = int(args[args.index("--request-count") + 1])
@@ -152,8 +143,8 @@ def sequences(steps):
     return done, most, running
 
 
-@pytest.mark.parametrize("target", ["galatea", "triton"])
-@pytest.mark.parametrize("tool", BOTH)
+@tiers.both
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("strategy, line, lengths, at_once", SEQUENCES, ids=lambda value: str(value)[:70])
 def test_sequences(target, tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
     """Every sequence starts and ends, is as long as asked for, and has a number of its own."""
@@ -176,8 +167,8 @@ def test_sequences(target, tool, strategy, line, lengths, at_once, perf_servers,
         assert sorted(ids) == list(range(1, len(ids) + 1))
 
 
-@pytest.mark.parametrize("target", ["galatea", "triton"])
-@pytest.mark.parametrize("tool", BOTH)
+@tiers.both
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 def test_sequences_from_data(target, tool, perf_servers, perf_data, tmp_path):
     """Each sequence is one stream of the data, in order; which one is drawn."""
     server, model = perf_servers.get(target), "sequence_direct"
@@ -213,24 +204,30 @@ ON_THE_WIRE = [
 ]
 
 
-@needs_real
-@pytest.mark.parametrize("protocol, line", ON_THE_WIRE)
-def test_requests_on_the_wire(protocol, line, perf_servers, perf_data, tmp_path):
-    """Both tools send the same inference requests. Not compared: numbers of requests (ours has them where replies
-    need them, on streams), what random data is, and names of shared memory (ours differ from run to run, so that
-    two tools do not meet)."""
-    server = perf_servers.get("triton")
+def on_the_wire():
+    """Ours with our server in the tier commit. It takes no regions of shared memory over the network: for those ours has the
+    real server too."""
+    for protocol, line in ON_THE_WIRE:
+        is_shared = "--shared-memory" in line
+        yield pytest.param(protocol, line, "triton", id=f"{protocol}-{line}-triton", marks=tiers.peers)
+        ours = "ours_on_triton" if is_shared else "galatea"
+        yield pytest.param(protocol, line, ours, id=f"{protocol}-{line}-galatea", marks=tiers.peers if is_shared else [])
+
+
+@pytest.mark.parametrize("protocol, line, target", list(on_the_wire()))
+def test_requests_on_the_wire(protocol, line, target, perf_servers, perf_data, recorded, tmp_path):
+    """Our tool sends our server the inference requests that the real tool sends the real server. Not compared: numbers of
+    requests (ours has them where replies need them, on streams), what random data is, and names of shared memory (ours
+    differ from run to run, so that two tools do not meet)."""
     chosen = any(word in line for word in ("--input-data", "--string-data", "--shared-memory"))
-    proxies = {tool: perf_wire.start(protocol, server) for tool in (perf_tool.REAL, perf_tool.OURS)}
-    addresses = {tool: proxy.address for tool, proxy in proxies.items()}
-    args = [*shlex.split(line.format(**perf_data)), "-i", protocol]
-    runs = perf_tool.run_pair(args, tmp_path, at_once=perf_cases.share_a_server(line), addresses=addresses)
-    for proxy in proxies.values():
-        proxy.close()
-    assert [run.code for run in runs] == [0, 0], [run.out + run.err for run in runs]
-    requests = http_requests if protocol == "http" else grpc_requests
-    real, ours = (requests(proxy, chosen) for proxy in proxies.values())
-    assert ours and ours == real
+    proxy = perf_wire.start(protocol, perf_servers.get("galatea" if target == "galatea" else "triton"))
+    args = [*shlex.split(line.format(**perf_data)), "-i", protocol, "-u", proxy.address]
+    run = perf_tool.run(perf_tool.REAL if target == "triton" else perf_tool.OURS, args, tmp_path)
+    proxy.close()
+    assert run.code == 0, run.out + run.err
+    requests = http_requests(proxy, chosen) if protocol == "http" else grpc_requests(proxy, chosen)
+    assert requests
+    recorded.holds(target, requests)
 
 
 def http_requests(proxy, chosen):
@@ -247,7 +244,7 @@ def http_requests(proxy, chosen):
         head.pop("id", None)
         for tensor in head["inputs"] + head["outputs"]:
             hide_region(tensor.get("parameters", {}))
-        found.append((path, kept, head, tail if chosen else len(tail)))
+        found.append((path, kept, head, tail.hex() if chosen else len(tail)))
     return found
 
 
@@ -269,14 +266,14 @@ def grpc_requests(proxy, chosen):
                 tensor.parameters["shared_memory_region"].string_param = "region"
         if not chosen:
             message.raw_input_contents[:] = [b"\0" * len(raw) for raw in message.raw_input_contents]
-    return messages
+    return [json_format.MessageToDict(message, preserving_proto_field_name=True) for message in messages]
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol, limit", [("http", 6), ("grpc", 2)])
 def test_connections(tool, protocol, limit, perf_servers, tmp_path):
     """HTTP has a connection for every request in flight; over gRPC up to six share one."""
-    proxy = perf_wire.start(protocol, perf_servers.get("triton"))
+    proxy = perf_wire.start(protocol, perf_servers.get("galatea"))
     args = ["-m", "slow", "-i", protocol, "-u", proxy.address, "--concurrency-range", "6", "--request-count", "24"]
     run = perf_tool.run(tool, args, tmp_path)
     proxy.close()
@@ -293,32 +290,38 @@ def test_connections(tool, protocol, limit, perf_servers, tmp_path):
 
 
 def interrupted(tool, server, folder, times):
-    """Runs a long measurement and interrupts it, the first time when the load has begun; (exit status, lines)."""
-    args = ["-m", "slow", "-u", server.http, "-p", "1000", "-s", "1000000", "-r", "3"]
+    """Runs a long measurement and interrupts it when the load has begun, and again while a request is held; (exit status, lines)."""
+    args = ["-m", "gated", "-u", server.http, "-p", "1000", "-s", "1000000", "-r", "3"]
     command, env = perf_tool.command_of(tool)
+    model = server.repository / "gated/1"
     process = subprocess.Popen([str(part) for part in [*command, *args]], env={**servers.os.environ, **env}, cwd=folder,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    lines, sent = [], 0
-    for line in process.stdout:
-        lines.append(line.rstrip("\n"))
-        if sent < times and line.startswith(("Request concurrency", "Waiting for in-flight")):
-            answered = clients.counts(server, "slow")["success"]
-            while not sent and clients.counts(server, "slow")["success"] == answered:
-                assert process.poll() is None
-            process.send_signal(signal.SIGINT)
-            sent += 1
-    # Whether the run has just ended when the second signal comes is chance.
-    return process.wait(30), [line for line in lines if line and not (times > 1 and line == "Received exit signal.")]
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if line.startswith("Request concurrency"):
+                answered = clients.counts(server, "gated")["success"]
+                waiting.eventually("the load has begun", lambda: clients.counts(server, "gated")["success"] > answered)
+                if times > 1:
+                    (model / "closed").touch()
+                    waiting.eventually("a request is held", (model / "holding").exists)
+                process.send_signal(signal.SIGINT)
+            if times > 1 and line.startswith("Waiting for in-flight"):
+                process.send_signal(signal.SIGINT)
+        return process.wait(30), [line for line in lines if line]
+    finally:
+        for name in ("closed", "holding"):
+            (model / name).unlink(missing_ok=True)
 
 
-@needs_real
 @pytest.mark.parametrize("times", [1, 2])
-def test_interruption(times, perf_servers, tmp_path):
+@tiers.both
+def test_interruption(times, target, perf_servers, recorded, tmp_path):
     """The first Ctrl-C ends the measurement in order, the second at once; same words, same exit status."""
-    server = perf_servers.get("triton")
-    ours, real = (interrupted(tool, server, tmp_path, times) for tool in (perf_tool.OURS, perf_tool.REAL))
-    assert ours == real, (ours, real)
-    assert any("Interrupt signal (2) received." in line for line in ours[1])
+    status, lines = interrupted(perf_tool.TOOLS[target], perf_servers.get(target), tmp_path, times)
+    assert any("Interrupt signal (2) received." in line for line in lines)
+    recorded.holds(target, {"status": status, "lines": lines})
 
 
 # --- figures -----------------------------------------------------------------------------------------------------
@@ -331,7 +334,7 @@ SAME = [
 FIGURES = ("client", "Throughput"), ("client", "p50 latency"), ("server", "Avg request latency")
 
 
-@needs_real
+@tiers.measure
 @pytest.mark.parametrize("model, line", SAME)
 def test_same_figures(model, line, perf_servers, tmp_path):
     """On a model whose time is known both tools measure the same."""
@@ -377,18 +380,17 @@ def gauges():
     server.server_close()
 
 
-@needs_real
-def test_gpu_gauges(gauges, perf_servers, tmp_path):
+@tiers.both
+def test_gpu_gauges(target, gauges, perf_servers, recorded, tmp_path):
     """Two GPUs, as an exporter would show them: the same text and the same cells."""
-    server = perf_servers.get("galatea")
-    args = ["-m", "simple", "-u", server.http, "--collect-metrics", "--metrics-url", gauges, "--metrics-interval", "50",
+    args = ["-m", "simple", "-u", perf_servers.get(target).http, "--collect-metrics", "--metrics-url", gauges, "--metrics-interval", "50",
             "--verbose-csv", "-f", "report.csv", *QUICK]
-    real, ours = (perf_tool.run(tool, args, tmp_path / tool) for tool in (perf_tool.REAL, perf_tool.OURS))
-    assert real.code == 0 and ours.code == 0, ours.err
-    text = [re.sub(r"\n", "|", run.out[run.out.index("Server Prometheus Metrics"):run.out.index("Inferences/Second")]) for run in (ours, real)]
-    assert text[0] == text[1] and "GPU-two" in text[0]
-    cells = [{name: cell for name, cell in run.csv()[1][0].items() if "GPU" in name} for run in (ours, real)]
-    assert cells[0] == cells[1] and len(cells[0]) == 4
+    run = perf_tool.run(perf_tool.TOOLS[target], args, tmp_path)
+    assert run.code == 0, run.err
+    text = run.out[run.out.index("Server Prometheus Metrics"):run.out.index("Inferences/Second")]
+    cells = {name: cell for name, cell in run.csv()[1][0].items() if "GPU" in name}
+    assert "GPU-two" in text and len(cells) == 4
+    recorded.holds(target, {"text": text.splitlines(), "cells": cells})
 
 
 # --- on purpose different ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import clients
 import perf_models
 import perf_tool
 import servers
+import tiers
 
 pytestmark = pytest.mark.skipif(perf_tool.STAND_IN, reason="the real tool has none of this")
 
@@ -195,6 +196,7 @@ def test_broken_summaries_are_refused(name, perf_servers, tmp_path):
 # --- latencies ---------------------------------------------------------------------------------------------------
 
 
+@tiers.measure
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_stalls_cannot_be_hidden(protocol, perf_servers, tmp_path):
     """The model stops for 0.3 s once in a second. One request was under way, and only it was slow; 60 more could not
@@ -214,6 +216,7 @@ def test_stalls_cannot_be_hidden(protocol, perf_servers, tmp_path):
     assert scheduled["90"] > 10 * sent["90"]
 
 
+@tiers.measure
 def test_the_tool_is_the_limit(perf_servers, tmp_path):
     """Requests of 4 MB for a model that does nothing with them: the tool is busy with sending."""
     args = ["-m", "dynamic", "--shape", "INPUT0:1000000", "--concurrency-range", "4"]
@@ -322,8 +325,6 @@ ASKED = {"trace_level": ["TIMESTAMPS"], "trace_rate": "7", "trace_count": "5", "
 @pytest.fixture(scope="module")
 def tracing(tmp_path_factory):
     """A real Triton that may write traces; the others have no file for them."""
-    if not servers.has_triton():
-        pytest.skip("the real Triton is not installed")
     repository = tmp_path_factory.mktemp("traced")
     perf_models.add_pair(repository, "simple", "triton", "")
     file = tmp_path_factory.mktemp("traces") / "trace.json"
@@ -335,6 +336,7 @@ def settings_of(server):
     return json.loads(clients.ask(server.http, "GET", "/v2/trace/setting")[2])
 
 
+@tiers.peers
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_trace_settings_arrive(protocol, tracing, tmp_path):
     """At the whole server, as the real tool sets them; the report is the same."""
@@ -354,6 +356,7 @@ def test_trace_settings_arrive(protocol, tracing, tmp_path):
     assert len({tuple(report) for report in reports.values()}) == 1
 
 
+@tiers.peers
 def test_settings_that_are_not_given_stay(tracing, tmp_path):
     wanted = {"trace_level": ["OFF"], "trace_rate": "123", "trace_count": "-1", "log_frequency": "0"}
     assert clients.ask(tracing.http, "POST", "/v2/trace/setting", wanted)[0] == 200
@@ -366,7 +369,7 @@ def test_settings_that_are_not_given_stay(tracing, tmp_path):
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("target, reason", [
     ("galatea", "not supported"),
-    ("triton", "trace file name is not given"),
+    pytest.param("triton", "trace file name is not given", marks=tiers.peers),
 ])
 def test_trace_settings_are_refused(target, reason, protocol, perf_servers, tmp_path):
     done = run(perf_servers.get(target), tmp_path, "-m", "simple", "-i", protocol, *TRACE)

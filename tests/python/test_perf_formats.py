@@ -1,5 +1,5 @@
-"""Our load tool and the real perf_analyzer, same arguments, same server: reports and files are the same field by
-field once the measured numbers are hidden, and so are messages and exit status."""
+"""Our load tool and the real perf_analyzer with the same arguments: reports and files are the same field by field once
+the measured numbers are hidden, and so are messages and exit status. What perf_analyzer prints is recorded."""
 
 import shlex
 from functools import partial
@@ -8,13 +8,20 @@ import pytest
 
 import perf_cases
 import perf_tool
-import servers
-
-pytestmark = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
+import tiers
 
 
-def alike(cases):
-    return [case for case in cases if case.name not in perf_cases.OTHERWISE]
+def pairs(cases, is_in_commit=lambda case: True):
+    """Cases and targets: ours on our server, in the tier commit for some, and in the tier peers both tools on the real one."""
+    for case in cases:
+        if case.name not in perf_cases.OTHERWISE:
+            marks = [] if is_in_commit(case) else [tiers.peers]
+            # The real tool first: it may record what ours is held against.
+            yield pytest.param(case, "triton", id=f"{case}-triton", marks=tiers.peers)
+            # Our server takes no regions of shared memory over the network.
+            if "--shared-memory" not in case.line or case.target == "galatea":
+                yield pytest.param(case, "galatea", id=f"{case}-galatea", marks=marks)
+            yield pytest.param(case, "ours_on_triton", id=f"{case}-galatea-triton", marks=tiers.peers)
 
 
 def arguments(case, server, data):
@@ -30,22 +37,94 @@ def arguments(case, server, data):
     return args
 
 
-def run_both(case, server, data, folder):
-    return perf_tool.run_pair(arguments(case, server, data), folder, at_once=perf_cases.share_a_server(case.line))
+class Compared:
+    """What is compared of a run. Addresses and folders, which differ from run to run, have names."""
+
+    def __init__(self, case, run, names):
+        self.case, self.run, self.names = case, run, names
+
+    def hidden(self, text):
+        for real, name in self.names.items():
+            text = text.replace(real, name)
+        return text
+
+    @property
+    def err(self):
+        return self.hidden(self.run.err)
+
+    def answer(self):
+        """Returns all of it in a form that JSON can hold."""
+        layout = perf_tool.layout_among_bodies if "-v -v" in self.case.line else partial(perf_tool.layout, delayed=self.case.delayed)
+        return {
+            "code": self.run.code,
+            "shows_usage": perf_tool.USAGE.search(self.run.err) is not None,
+            "messages": [] if self.case.trace else perf_tool.told(self.err),
+            "layout": layout(self.hidden(self.run.out)),
+            "csv": cells(*self.run.csv()) if self.case.csv and self.run.code == 0 else None,
+            "profile": perf_tool.profile_shape(self.run.profile()) if self.case.profile and self.run.code == 0 else None,
+        }
+
+    def holds(self, recorded, target):
+        """Holds the real tool's answer against the record, and ours but for what it does otherwise."""
+        answer = self.answer()
+        if target == "triton":
+            recorded.holds(target, answer)
+            return
+        wanted = recorded.answer()
+        if not self.case.trace:
+            assert not perf_tool.missing_and_added(self.err, wanted["messages"])
+        # For a wrong option the real tool exits with 99 like for everything, ours with 3, which its documentation has.
+        if wanted["shows_usage"] and not perf_tool.STAND_IN:
+            assert (answer["code"], wanted["code"]) == (3, 99)
+        else:
+            assert answer["code"] == wanted["code"], self.run.out + self.run.err
+        for part in ("layout", "csv", "profile"):
+            assert answer[part] == wanted[part], part
 
 
-@pytest.mark.parametrize("case", alike(perf_cases.MODES), ids=str)
-def test_report(case, perf_servers, perf_data, tmp_path):
-    real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
-    if not case.trace:
-        assert not perf_tool.missing_and_added(ours.err, real.err)
-    layout = perf_tool.layout_among_bodies if "-v -v" in case.line else partial(perf_tool.layout, delayed=case.delayed)
-    assert layout(ours.out) == layout(real.out)
-    assert ours.code == real.code
-    if case.csv:
-        same_csv(ours.csv(), real.csv())
-    if case.profile:
-        assert perf_tool.profile_shape(ours.profile()) == perf_tool.profile_shape(real.profile())
+def cells(columns, rows):
+    """The columns of a CSV file, and the kind of value in each cell."""
+    return {"columns": columns, "rows": [[perf_tool.kind_of_cell(name, row[name]) for name in columns] for row in rows]}
+
+
+@pytest.fixture
+def compare(perf_servers, perf_data, recorded, tmp_path):
+    """Runs a case with the tool of a target and compares it with the record."""
+
+    def run_and_compare(case, target):
+        server = perf_servers.get("galatea" if target == "galatea" else case.target)
+        tool = perf_tool.REAL if target == "triton" else perf_tool.OURS
+        run = perf_tool.run(tool, arguments(case, server, perf_data), tmp_path / "run")
+        names = {server.http: "HTTP", server.grpc: "GRPC", server.metrics: "METRICS", str(perf_data["flat"].parent): "DATA"}
+        Compared(case, run, names).holds(recorded, target)
+
+    return run_and_compare
+
+
+@pytest.mark.parametrize("case, target", list(pairs(perf_cases.MODES, lambda case: str(case) in perf_cases.IN_COMMIT)))
+def test_report(case, target, compare):
+    compare(case, target)
+
+
+@pytest.mark.parametrize("case, target", list(pairs(perf_cases.FAILURES)))
+def test_failure(case, target, compare):
+    """What cannot be measured is refused with the same words and the same exit status."""
+    compare(case, target)
+
+
+@pytest.mark.parametrize("case", [case for case in perf_cases.OPTIONS if case.name not in perf_cases.OTHERWISE], ids=str)
+@tiers.both
+def test_option(case, target, perf_data, recorded, tmp_path):
+    """A wrong option is refused with the same text; the usage text after it is our own."""
+    args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
+    run = perf_tool.run(perf_tool.TOOLS[target], args, tmp_path / "run")
+    answer = {"shows_usage": perf_tool.USAGE.search(run.err) is not None, "messages": perf_tool.told(run.err), "code": run.code}
+    if target == "triton":
+        recorded.holds(target, answer)
+        return
+    wanted = recorded.answer()
+    assert not perf_tool.missing_and_added(run.err, wanted["messages"])
+    assert (run.code, wanted["code"]) == (3 if wanted["shows_usage"] and not perf_tool.STAND_IN else 99, 99)
 
 
 def test_bodies_within_lines_are_left_out():
@@ -54,38 +133,3 @@ def test_bodies_within_lines_are_left_out():
     within = f"Settings\n\nConcurrency: 1\n  Pass [1] throughput: inference response: {body}\n9 infer/sec\n    Request count: {body}7\n\nE{body}nd\n\n"
     assert perf_tool.layout_among_bodies(apart) == perf_tool.layout_among_bodies(within)
     assert perf_tool.layout_among_bodies(apart) != perf_tool.layout_among_bodies(apart.replace("Request count", "Count"))
-
-
-def same_csv(ours, real):
-    """Same columns, as many rows, and in every cell the same kind of value."""
-    assert ours[0] == real[0]
-    assert len(ours[1]) == len(real[1])
-    for row, other in zip(ours[1], real[1]):
-        assert {name: perf_tool.kind_of_cell(name, cell) for name, cell in row.items()} \
-            == {name: perf_tool.kind_of_cell(name, cell) for name, cell in other.items()}
-
-
-@pytest.mark.parametrize("case", alike(perf_cases.FAILURES), ids=str)
-def test_failure(case, perf_servers, perf_data, tmp_path):
-    """What cannot be measured is refused with the same words and the same exit status."""
-    real, ours = run_both(case, perf_servers.get(case.target), perf_data, tmp_path)
-    assert not perf_tool.missing_and_added(ours.err, real.err)
-    assert perf_tool.layout(ours.out) == perf_tool.layout(real.out)
-    same_failure(ours, real)
-
-
-def same_failure(ours, real):
-    """Exit status: for a wrong option 2.50 of the real tool exits with 99 like for everything, ours the 3 that its
-    documentation has for it."""
-    wrong_option = perf_tool.USAGE.search(real.err) is not None
-    assert real.code == 99
-    assert ours.code == (3 if wrong_option and not perf_tool.STAND_IN else 99)
-
-
-@pytest.mark.parametrize("case", alike(perf_cases.OPTIONS), ids=str)
-def test_option(case, perf_data, tmp_path):
-    """A wrong option is refused with the same text; the usage text after it is our own."""
-    args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
-    real, ours = perf_tool.run_pair(args, tmp_path)
-    assert not perf_tool.missing_and_added(ours.err, real.err)
-    same_failure(ours, real)

@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import pytest
 
 import servers
+import tiers
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 FLAGS = [
@@ -92,7 +93,7 @@ def browser():
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium here (Debian package: chromium)")
+pytestmark = [tiers.peers, pytest.mark.skipif(browser() is None, reason="no Chromium here (Debian package: chromium)")]
 
 
 def look(folder, *flags):

@@ -5,11 +5,8 @@ import pytest
 
 import perf_tls
 import perf_tool
-import servers
 from perf_tls import certificate
 
-needs_real = pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer is not installed")
-BOTH = [pytest.param(perf_tool.REAL, marks=needs_real), perf_tool.OURS]
 COUNT = ["-m", "simple", "--request-count", "8"]
 
 TRUST = {"http": "--ssl-https-ca-certificates-file", "grpc": "--ssl-grpc-root-certifications-file"}
@@ -51,7 +48,7 @@ def refused(run, tool, *parts):
         assert all(part in run.err for part in parts), run.err
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_trusted(protocol, tool, perf_servers, tmp_path):
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
@@ -65,7 +62,7 @@ def test_grpc_streams(more, perf_servers, tmp_path):
         answered(call(perf_tool.OURS, "grpc", proxy, tmp_path, *more))
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("trusts", ["client.pem", None])
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_another_authority(protocol, trusts, tool, perf_servers, tmp_path):
@@ -75,14 +72,14 @@ def test_another_authority(protocol, trusts, tool, perf_servers, tmp_path):
         refused(run, tool, "certificate", f"localhost:{proxy.port}")
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_name_of_another(protocol, tool, perf_servers, tmp_path):
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), shows="elsewhere") as proxy:
         refused(call(tool, protocol, proxy, tmp_path), tool, "certificate", f"localhost:{proxy.port}")
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("shows, trusts, peer, host, is_answered", [
     ("elsewhere", "authority.pem", 1, 0, True),
     ("elsewhere", "authority.pem", 0, 2, False),
@@ -98,7 +95,7 @@ def test_checks_over_https(shows, trusts, peer, host, is_answered, tool, perf_se
         answered(run) if is_answered else refused(run, tool, "certificate")
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol, form", [("http", "pem"), ("http", "der"), ("grpc", "pem")])
 def test_certificate_of_the_client(protocol, form, tool, perf_servers, tmp_path):
     key = "client.key.der" if form == "der" else "client.key"
@@ -107,7 +104,7 @@ def test_certificate_of_the_client(protocol, form, tool, perf_servers, tmp_path)
         assert {subject for ((subject,),) in proxy.handshakes} == {("commonName", "client")}
 
 
-@pytest.mark.parametrize("tool", BOTH)
+@pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_certificate_of_the_client_is_missing(protocol, tool, perf_servers, tmp_path):
     """Python's asyncio ends such a connection without the alert that gives the reason; the client crate's tests have

@@ -13,14 +13,16 @@ import pytest
 
 import clients
 import servers
+import tiers
 
 MAKER = servers.ROOT / "tests/pytorch/make_pt2.py"
 PYTHON = os.environ.get("GALATEA_TEST_TORCH_PYTHON")
 RELOADS = 20
 
-pytestmark = pytest.mark.skipif(
-    PYTHON is None, reason="GALATEA_TEST_TORCH_PYTHON names no Python with PyTorch: nothing here makes a .pt2"
-)
+pytestmark = [
+    tiers.peers,
+    pytest.mark.skipif(PYTHON is None, reason="GALATEA_TEST_TORCH_PYTHON names no Python with PyTorch: nothing here makes a .pt2"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,16 @@ from onnx import helper
 
 import clients
 import servers
+import tiers
 import torchscript
 
-pytestmark = pytest.mark.skipif(
-    not servers.has_libtorch(),
-    reason="no libtorch here: on Debian apt-get install libtorch-dev g++, or galatea runtime install pytorch",
-)
+pytestmark = [
+    tiers.peers,
+    pytest.mark.skipif(
+        not servers.has_libtorch(),
+        reason="no libtorch here: on Debian apt-get install libtorch-dev g++, or galatea runtime install pytorch",
+    ),
+]
 WHEELS = servers.PEERS / "unpacked/model-wheels"
 DIGITS = """\
 x: Tensor) -> Tensor:

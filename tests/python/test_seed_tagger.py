@@ -11,6 +11,7 @@ import tritonclient.http as httpclient
 
 import perf_tool
 import servers
+import tiers
 
 EXAMPLE = servers.ROOT / "examples/seeds/0-tagger"
 sys.path[:0] = [str(EXAMPLE), str(EXAMPLE.parent)]
@@ -26,11 +27,11 @@ HAS_GPU = os.path.exists("/dev/nvidiactl")
 EXCUSES = ("GPU", "Docker", "gigabytes")
 PYTHON_MODELS = [prepare.TOKENIZATION, prepare.VITERBI, prepare.ONE_MODEL]
 
-pytestmark = pytest.mark.skipif(not HAS_LIBTORCH, reason="no libtorch: `cargo xtask setup` says why")
-
 
 @pytest.fixture(scope="module")
 def trained():
+    if not HAS_LIBTORCH:
+        pytest.skip("no libtorch: `cargo xtask setup` says why")
     try:
         return prepare.trained()
     except prepare.Missing as missing:
@@ -56,6 +57,7 @@ def play(script):
     return done.returncode, done.stdout
 
 
+@tiers.peers
 def test_document(trained):
     code, said = play(EXAMPLE / "run.py")
     assert code == 0, said[-6000:]
@@ -64,6 +66,7 @@ def test_document(trained):
     assert all(any(excuse in line for excuse in EXCUSES) for line in left_out), left_out
 
 
+@tiers.peers
 def test_wrong_answers_fail_the_script(trained, models, tmp_path):
     """A decoder that takes persons for places, and features that are not PyTorch's: the script's checks see both."""
     decoder = models / prepare.VITERBI / "1/viterbi_decoder.py"
@@ -94,6 +97,7 @@ def test_configurations_keep_the_documents_forms():
             assert ("instance_group {" in text) == (config.parent.name != prepare.ONE_MODEL)
 
 
+@tiers.peers
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
 def test_the_documents_gpu_group_needs_a_gpu(models, serve):
     """The group as the document has it, `gpus` a scalar: read, and refused for what is missing."""
@@ -104,6 +108,7 @@ def test_the_documents_gpu_group_needs_a_gpu(models, serve):
     assert f"instance group {prepare.VITERBI} of model {prepare.VITERBI} specifies invalid or unsupported gpu id 0" in server.text()
 
 
+@tiers.peers
 @pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
 def test_python_models_answer_as_under_triton(models):
     """The document's Python models, the dictionary among them that is an output tensor without a shape."""
@@ -135,6 +140,7 @@ def steps(client):
     return [lengths.tolist(), vectors.shape, vectors.tobytes(), decoded.tolist()]
 
 
+@tiers.peers
 @pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer could not be installed here")
 def test_load_tool_reports_as_the_real_one(models, serve, tmp_path):
     """The document's line by both tools against one server: the same report but for the numbers."""

@@ -11,6 +11,7 @@ import pytest
 
 import processes
 import servers
+import tiers
 from test_real_packages import HOME
 
 SEEDS = servers.ROOT / "examples/seeds"
@@ -22,6 +23,9 @@ TORCHSCRIPT = {
     "3-repository": "ok: version 2 of the TorchScript model answers",
     "4-course": "The TorchScript models answer as their ONNX twins",
 }
+
+
+pytestmark = tiers.peers
 
 
 def has_pytorch():

@@ -12,11 +12,12 @@ import pytest
 
 import clients
 import servers
+import tiers
 
 PYTHON = servers.PEERS / "engines/bin/python"
 PORTS = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
 WHEELS = servers.PEERS / "unpacked/engine-models"
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="no Python with TensorFlow here: cargo xtask setup")
+pytestmark = [tiers.peers, pytest.mark.skipif(not PYTHON.exists(), reason="no Python with TensorFlow here: cargo xtask setup")]
 # Models whose answers TensorFlow gave in the process that made them, and how near ours must be.
 ANSWERED = {
     "perceptron": 1e-6, "convolutions": 1e-5, "texts": 0, "table": 0, "double": 0, "half": 0, "divide": 0, "frozen": 1e-6,
@@ -171,7 +172,7 @@ def test_what_is_completed(server):
     assert config_of(server, "counter")["max_batch_size"] == 0
 
 
-def test_the_example(server):
+def test_the_example():
     with servers.galatea(servers.ROOT / "examples/tensorflow") as running, clients.client(running, "http") as stock:
         texts = np.array([["Great, it works!"], ["It is slow and it crashes."], ["A table."]], object)
         got = clients.infer(stock, "http", "word_scores", {"text": texts})

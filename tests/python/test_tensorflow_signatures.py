@@ -9,15 +9,17 @@ from tritonclient.utils import InferenceServerException
 
 import clients
 import servers
+import tiers
 from test_pytorch import port, write_model
 
 sys.path.append(str(servers.ROOT / "examples/seeds"))
 
 from saved_model import Graph, a_bool, a_text, a_type, field, dimensions, write_saved_model  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not (servers.PEERS / "engine-models.installed").exists(), reason="TensorFlow is offered for x86_64 alone"
-)
+pytestmark = [
+    tiers.peers,
+    pytest.mark.skipif(not (servers.PEERS / "engine-models.installed").exists(), reason="TensorFlow is offered for x86_64 alone"),
+]
 SAVED, FROZEN = 'platform: "tensorflow_savedmodel"', 'platform: "tensorflow_graphdef"'
 VECTOR = ("float32", [16])
 # Model, tag, signature, and the factor that tells which one answered.

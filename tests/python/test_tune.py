@@ -11,6 +11,7 @@ import pytest
 import doc_pages
 import repositories
 import servers
+import tiers
 
 FAST = ["--measurement-interval=100", "--max-concurrency=2"]
 
@@ -55,6 +56,7 @@ def rows(text):
     return found
 
 
+@tiers.peers
 @needs_openvino
 def test_engines_are_compared(model, tmp_path):
     place = tmp_path / "temporary"
@@ -83,6 +85,7 @@ def test_one_engine_alone(model):
     assert tuned.stdout.endswith("Fastest: ONNX Runtime, as the model is configured.\n")
 
 
+@tiers.peers
 @needs_openvino
 def test_the_fastest_is_written(model):
     old = (model / "config.pbtxt").read_text()

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
 
 import pytest
@@ -181,12 +180,10 @@ def test_features_of_a_file_are_those_of_the_models_makers(tmp_path):
 def test_the_second_time_nothing_is_fetched(tmp_path):
     with PackageIndex() as index, Up(*free(), home=tmp_path, env=index.environment()) as up:
         up.serving()
-    began = time.monotonic()
     with Up(*free(), home=tmp_path, env=nothing(tmp_path)) as up:
         up.serving()
         assert paste(up.line)["kind"] == ["elf"]
         assert "To be installed" not in up.text() and "download" not in up.text()
-    print(f"second start, its answer and its end: {time.monotonic() - began:.2f} s")
 
 
 def test_sentences(tmp_path):
