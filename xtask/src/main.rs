@@ -6,10 +6,13 @@
 mod attack;
 mod bench;
 mod codegen;
+mod coverage;
+mod crates;
 mod demo;
 mod dist;
 mod docs;
 mod fuzz;
+mod mutants;
 mod process;
 mod setup;
 mod soak;
@@ -38,6 +41,10 @@ usage: cargo xtask <task> [options]
   soak [--minutes N] [--seed N]
                      clients of all kinds, reloads and nonsense on one server, 15 minutes: nothing wrong, nothing lost,
                      memory flat
+  coverage [--tier commit|peers|measure] [--against FILE]
+                     the lines that a tier of the tests runs, by crate; fails where a crate lost more than a point of FILE
+  mutants [--check] [name...]
+                     the faults of tests/mutants, one after the other: does the test that each names notice it?
   dist [--target x86_64|aarch64] [--out DIR] [--program PATH] [--compression 0..9]
                      the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
   docs               the documentation as a site in target/docs; a link that leads nowhere fails
@@ -69,6 +76,8 @@ fn run() -> Result<()> {
         "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "coverage" => coverage::run(&rest),
+        "mutants" => mutants::run(&rest),
         "dist" => dist::run(&rest),
         "docs" => docs::run(&rest),
         "setup" => setup::run(&rest),

@@ -22,8 +22,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, suite::Tier};
 
-use self::steps::{debian, list_path, listing, pip, place, step, unpack};
-pub use self::steps::{dir, python};
+pub use self::steps::{debian, dir, python};
+use self::steps::{list_path, listing, pip, place, step, unpack};
 
 /// Pinned packages need one of these; Triton's wheel has a stub for each of them.
 const PYTHONS: [&str; 4] = ["python3.11", "python3.12", "python3.13", "python3"];

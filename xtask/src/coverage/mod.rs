@@ -1,0 +1,153 @@
+//! `cargo xtask coverage`: which lines a tier of the tests runs, by crate.
+
+mod figures;
+mod llvm;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use self::{figures::Figures, llvm::Llvm};
+use crate::{crates::Crates, process};
+
+/// Counts are written while the program runs, into a file that processes of one program share: a server that a test kills
+/// has been counted, and there are no more files than programs.
+const COUNTS: &str = "%m%c.profraw";
+
+/// What cargo starts in the place of the compiler, for our crates alone.
+const WRAPPER: &str = "\
+#!/bin/sh
+compiler=\"$1\"
+shift
+exec \"$compiler\" \"$@\" -C instrument-coverage -C llvm-args=-runtime-counter-relocation
+";
+
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    tier: String,
+    against: Option<PathBuf>,
+    /// Nothing is run: what the last run has counted is told again.
+    is_report: bool,
+    /// For `cargo xtask test`.
+    more: Vec<String>,
+}
+
+/// `[--tier commit|peers|measure|all] [--against FILE] [--report] [-- OPTIONS]`: what stands behind `--` goes to
+/// `cargo xtask test`.
+pub fn run(args: &[String]) -> Result<()> {
+    let options = options(args)?;
+    let before = options.against.as_deref().map(Figures::read).transpose()?;
+    let llvm = Llvm::find()?;
+    let home = process::root().join("target/coverage");
+    let has_passed = if options.is_report { true } else { run_tier(&options, &home)? };
+    let profile = home.join(format!("{}.profdata", options.tier));
+    llvm.merge(&home.join("raw"), &profile)?;
+    let export = llvm.export(&profile, &objects(&home)?)?;
+    let figures = Figures::of_export(&export, &Crates::read()?)?;
+    let file = home.join(format!("{}.json", options.tier));
+    figures.write(&options.tier, &file)?;
+    print!("{}", figures.table(before.as_ref()));
+    println!("coverage: written to {}", file.display());
+    if let Some(before) = &before {
+        figures.check_against(before)?;
+    }
+    if !has_passed {
+        bail!("tests of the tier {} failed; the figures are of what ran", options.tier);
+    }
+    Ok(())
+}
+
+fn options(args: &[String]) -> Result<Options> {
+    let mut options =
+        Options { tier: "commit".to_owned(), against: None, is_report: false, more: Vec::new() };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--tier" => {
+                let tier = args.next().context("--tier needs commit, peers, measure or all")?;
+                if !["commit", "peers", "measure", "all"].contains(&tier.as_str()) {
+                    bail!("there is no tier '{tier}': write commit, peers, measure or all");
+                }
+                options.tier.clone_from(tier);
+            }
+            "--against" => {
+                let file = args.next().context("--against needs a file of an earlier run")?;
+                options.against = Some(file.into());
+            }
+            "--report" => options.is_report = true,
+            "--" => options.more = args.by_ref().cloned().collect(),
+            other => bail!("coverage does not know '{other}': see cargo xtask help"),
+        }
+    }
+    Ok(options)
+}
+
+/// Runs the tests of a tier by programs that count, and tells whether all passed.
+fn run_tier(options: &Options, home: &Path) -> Result<bool> {
+    let raw = home.join("raw");
+    if raw.exists() {
+        fs::remove_dir_all(&raw)?;
+    }
+    fs::create_dir_all(&raw)?;
+    let mut tests = Command::new(std::env::current_exe()?);
+    tests.arg("test").args(match options.tier.as_str() {
+        "commit" => None,
+        tier => Some(format!("--{tier}")),
+    });
+    count(&mut tests, home)?.args(&options.more).env("LLVM_PROFILE_FILE", raw.join(COUNTS));
+    Ok(process::status(&mut tests)?.success())
+}
+
+/// Makes a command, and each cargo under it, build programs that count.
+fn count<'a>(command: &'a mut Command, home: &Path) -> Result<&'a mut Command> {
+    let wrapper = home.join("counting-compiler");
+    fs::create_dir_all(home)?;
+    // Where it is the same it stays as it is, so that cargo finds nothing new.
+    if !fs::read_to_string(&wrapper).is_ok_and(|text| text == WRAPPER) {
+        fs::write(&wrapper, WRAPPER)?;
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    }
+    // Programs that are built run too: build scripts of our own. What they count goes beside the rest.
+    let elsewhere = home.join("build-scripts").join(COUNTS);
+    Ok(command
+        .env("CARGO_TARGET_DIR", home.join("build"))
+        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
+        .env("LLVM_PROFILE_FILE", elsewhere))
+}
+
+/// The program and all tests in Rust, which are built already.
+fn objects(home: &Path) -> Result<Vec<PathBuf>> {
+    let mut cargo = process::cargo();
+    let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
+    let output = count(cargo.args(build), home)?.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("the tests cannot be built:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let executables =
+        messages.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
+    Ok(executables.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_two_dashes_is_for_the_tests() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let found = options(&words("--tier peers --against a.json -- --only x")).expect("good");
+        let against = Some(PathBuf::from("a.json"));
+        let more = words("--only x");
+        let expected = Options { tier: "peers".to_owned(), against, is_report: false, more };
+        assert_eq!(found, expected);
+        assert!(options(&words("--tier often")).is_err() && options(&words("--what")).is_err());
+    }
+}
