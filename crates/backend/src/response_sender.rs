@@ -1,11 +1,11 @@
 //! How a request that was taken out of its batch is answered.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use galatea_telemetry::ResponseRecord;
 use galatea_types::{
-    Error, InferResponse, Parameters, PreparedRequest, RequestContext, Responder, Result, Tensor,
-    Timeline,
+    Clock, Error, InferResponse, Parameters, PreparedRequest, RequestContext, Responder, Result,
+    Tensor, Timeline,
 };
 
 use crate::PendingRequest;
@@ -60,6 +60,7 @@ pub struct ResponseSender {
     /// Responses that were reported.
     pub(crate) reported: usize,
     pub(crate) failure: Option<Error>,
+    pub(crate) clock: Clock,
 }
 
 impl ResponseSender {
@@ -88,12 +89,12 @@ impl ResponseSender {
 
     /// Marks the end of gathering this request's inputs and the start of its computation.
     pub fn mark_input_done(&mut self) {
-        self.context.timeline.input_done = Some(Instant::now());
+        self.context.timeline.input_done = Some(self.clock.now());
     }
 
     /// Marks the end of this request's computation and the start of handing out its outputs.
     pub fn mark_output_started(&mut self) {
-        self.context.timeline.output_start = Some(Instant::now());
+        self.context.timeline.output_start = Some(self.clock.now());
     }
 
     /// Reports what the next response took, or one that is left out, for the statistics of single responses. Before it is

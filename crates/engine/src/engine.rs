@@ -62,11 +62,12 @@ impl Engine {
             ConfigName::new(&options.model_config_name),
             options.has_namespaces,
         ));
-        let lifecycle = Arc::new(Lifecycle::default());
+        let lifecycle = Arc::new(Lifecycle::by_clock(options.clock.clone()));
         let models = Arc::new(ReadyModels::new(lifecycle.clone(), options.has_namespaces));
         let metrics = ServerMetrics::new(&options);
         let manager = Arc::new_cyclic(|manager| {
-            let server = server_access::new(manager.clone(), metrics.custom.clone());
+            let server =
+                server_access::new(manager.clone(), metrics.custom.clone(), options.clock.clone());
             ModelManager::new(
                 &options,
                 repository.clone(),
@@ -324,13 +325,13 @@ impl Engine {
 
     /// Notes what the models are at, from which [`Engine::metrics_text`] tells their load. Meant for twice a second.
     pub fn sample_load(&self) {
-        let now = Instant::now();
+        let now = self.options.clock.now();
         self.models.all().iter().for_each(|model| model.sample_load(now));
     }
 
     /// How loaded the server is: as much as the most loaded of its models ([`ServedModel::load`]).
     pub fn load(&self) -> Option<f64> {
-        let now = Instant::now();
+        let now = self.options.clock.now();
         self.models.all().iter().filter_map(|model| model.load(now)).reduce(f64::max)
     }
 

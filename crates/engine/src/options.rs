@@ -6,7 +6,7 @@ use galatea_config::MissingGpus;
 use galatea_response_cache::ResponseCache;
 use galatea_scheduler::{ExecutionRules, Hold};
 use galatea_telemetry::metrics::{MetricsOptions, SharedGpuMetrics};
-use galatea_types::MemoryBudget;
+use galatea_types::{Clock, MemoryBudget};
 
 use crate::{backend_settings::BackendSettings, repository::RepositoryRoot};
 
@@ -69,6 +69,8 @@ pub struct EngineOptions {
     pub response_cache: Option<Arc<dyn ResponseCache>>,
     /// What bounds the memory of requests and responses: by default nothing.
     pub memory: Arc<MemoryBudget>,
+    /// Tells the engine and the schedulers of its models all times.
+    pub clock: Clock,
 }
 
 /// The GPUs of the machine, as the program found them.
@@ -108,6 +110,7 @@ impl Default for EngineOptions {
             execution: ExecutionRules::default(),
             response_cache: None,
             memory: MemoryBudget::unlimited(),
+            clock: Clock::system(),
         }
     }
 }

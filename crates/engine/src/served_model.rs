@@ -63,7 +63,7 @@ impl ServedModel {
     pub(crate) fn new(spec: ServedModelSpec) -> Self {
         let ready_versions = ArcSwap::from_pointee(spec.ready_versions.clone());
         let current_config = ArcSwap::new(spec.config.clone());
-        let load_duration = spec.load_started_at.elapsed();
+        let load_duration = spec.statistics.clock().since(spec.load_started_at);
         Self { load_duration, ready_versions, current_config, spec }
     }
 
@@ -249,7 +249,7 @@ impl ServedModel {
                 self.spec.scheduler.submit(request, context, responder)
             }
             Err(error) => {
-                context.finish(Instant::now());
+                context.finish(self.spec.statistics.clock().now());
                 Err(Refused::new(error, responder))
             }
         }

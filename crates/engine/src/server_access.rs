@@ -3,26 +3,34 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
-    time::Instant,
 };
 
 use galatea_backend::{InferTarget, ModelControl, ServerAccess};
 use galatea_telemetry::CustomMetrics;
-use galatea_types::{Buffer, Error, InferRequest, Refused, RequestContext, Responder, Result};
+use galatea_types::{
+    Buffer, Clock, Error, InferRequest, Refused, RequestContext, Responder, Result,
+};
 
 use crate::{manager::ModelManager, overrides::LoadOverrides};
 
 /// Models are held by the manager, so they hold it weakly.
-struct Access(Weak<ModelManager>);
+struct Access {
+    manager: Weak<ModelManager>,
+    clock: Clock,
+}
 
-pub(crate) fn new(manager: Weak<ModelManager>, metrics: Arc<CustomMetrics>) -> ServerAccess {
-    let access = Arc::new(Access(manager));
+pub(crate) fn new(
+    manager: Weak<ModelManager>,
+    metrics: Arc<CustomMetrics>,
+    clock: Clock,
+) -> ServerAccess {
+    let access = Arc::new(Access { manager, clock });
     ServerAccess { models: access.clone(), control: access, metrics }
 }
 
 impl Access {
     fn manager(&self) -> Result<Arc<ModelManager>> {
-        self.0.upgrade().ok_or_else(|| Error::unavailable("Server exiting"))
+        self.manager.upgrade().ok_or_else(|| Error::unavailable("Server exiting"))
     }
 }
 
@@ -39,7 +47,7 @@ impl InferTarget for Access {
         match found {
             Ok(model) => model.infer(request, context, responder),
             Err(error) => {
-                context.finish(Instant::now());
+                context.finish(self.clock.now());
                 Err(Refused::new(error, responder))
             }
         }

@@ -3,7 +3,7 @@
 use std::{
     sync::{Arc, mpsc},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_scheduler::Scheduler;
@@ -66,7 +66,7 @@ fn start_each(jobs: mpsc::Receiver<UnloadJob>, lifecycle: &Arc<Lifecycle>) {
 fn run(job: UnloadJob, lifecycle: &Lifecycle) {
     let UnloadJob { model, version, generation, scheduler, lease } = job;
     scheduler.close();
-    while !scheduler.drain(Instant::now() + REPORT_INTERVAL) {
+    while !scheduler.drain(lifecycle.clock().now() + REPORT_INTERVAL) {
         log::warn!(
             model = *model.name, version;
             "'{model}' version {version} still has {} requests to answer",

@@ -326,14 +326,14 @@ fn shutdown_ends_with_the_last_answer_in_flight() {
     f.backend.gate.set(true);
     let answer = start(&f.engine.model("m", None).expect("ready"), 9);
     thread::scope(|scope| {
-        let shutdown = scope.spawn(|| f.engine.shutdown(Instant::now() + Duration::from_secs(60)));
+        // It is notified: nobody waits this long.
+        const DAY: Duration = Duration::from_secs(86400);
+        let shutdown = scope.spawn(|| f.engine.shutdown(Instant::now() + DAY));
         eventually("the exit began", || !f.engine.is_live());
         assert!(!shutdown.is_finished(), "one request is still in flight");
         assert_eq!(index(&f.engine), ["m:1:READY:"], "a request in flight may need the model");
-        let released_at = Instant::now();
         f.backend.gate.set(false);
         assert!(shutdown.join().expect("no panic"));
-        assert!(released_at.elapsed() < Duration::from_secs(30), "notified, not timed out");
     });
     answer.blocking_recv().expect("answered").expect("an answer");
 }
@@ -347,8 +347,8 @@ fn shutdown_waits_for_versions_that_a_reload_replaced() {
     touch(f.root.path(), "m");
     f.engine.load_model("m", LoadOverrides::default()).expect("loads again");
     assert!(!f.engine.shutdown(Instant::now()), "the version before still has a request");
-    let soon = Instant::now() + Duration::from_millis(50);
-    assert!(!f.engine.shutdown(soon), "also when the later one is gone");
+    eventually("the later one is gone", || f.backend.live_models.load(Ordering::SeqCst) == 1);
+    assert!(!f.engine.shutdown(Instant::now()), "the version before still has one");
     f.backend.gate.set(false);
     assert!(f.engine.shutdown(Instant::now() + Duration::from_secs(20)));
     answer.blocking_recv().expect("answered").expect("an answer");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galatea_backend::InstanceSpec;
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, ModelPriority};
 use galatea_thread_placement::{HostPolicies, Placement};
+use galatea_types::DebugEvents;
 
 use crate::rate_limiter::RateLimiter;
 
@@ -20,6 +21,8 @@ pub struct ExecutionRules {
     pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Where instance groups run that name one.
     pub host_policies: Arc<HostPolicies>,
+    /// Where executions, batches and restarts are reported to tests.
+    pub events: DebugEvents,
 }
 
 impl ExecutionRules {

@@ -5,13 +5,13 @@ use std::{
     time::Instant,
 };
 
-use galatea_types::{CondvarExt as _, LockExt as _};
+use galatea_types::{Clock, LockExt as _};
 
 /// Counts requests in flight, and refuses new ones once it is closed.
-#[derive(Default)]
 pub(crate) struct InFlight {
     state: Mutex<State>,
     became_idle: Condvar,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -23,6 +23,11 @@ struct State {
 }
 
 impl InFlight {
+    /// Nothing is in flight. `clock` tells when a wait is over.
+    pub fn new(clock: Clock) -> Self {
+        Self { state: Mutex::default(), became_idle: Condvar::new(), clock }
+    }
+
     /// A request comes in; false when it is refused.
     pub fn enter(&self) -> bool {
         let mut state = self.state.lock_unpoisoned();
@@ -55,11 +60,10 @@ impl InFlight {
 
     /// Waits until nothing is in flight; false when something is at `deadline`.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
-        let limit = deadline.saturating_duration_since(Instant::now());
         let mut state = self.state.lock_unpoisoned();
         state.waiters += 1;
-        let waited =
-            self.became_idle.wait_timeout_while_unpoisoned(state, limit, |state| state.count > 0);
+        let is_busy = |state: &mut State| state.count > 0;
+        let waited = self.clock.wait_while_until(&self.became_idle, state, deadline, is_busy);
         let (mut state, is_timed_out) = waited;
         state.waiters -= 1;
         !is_timed_out

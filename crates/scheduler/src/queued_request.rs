@@ -80,8 +80,8 @@ impl OfSequence for QueuedRequest {
         request.set_sequence_flags(true, false);
     }
 
-    fn continue_sequence(&mut self) {
+    fn continue_sequence(&mut self, now: Instant) {
         self.pending.request.set_sequence_flags(false, false);
-        self.pending.context.timeline.queued = Some(Instant::now());
+        self.pending.context.timeline.queued = Some(now);
     }
 }

@@ -5,41 +5,42 @@
 pub(crate) use galatea_types::{CondvarExt, LockExt};
 #[cfg(not(test))]
 pub(crate) use standard::{
-    Builder, Condvar, JoinHandle, Mutex, MutexGuard, mpsc, wait_timeout_while,
+    Builder, Condvar, JoinHandle, Mutex, MutexGuard, mpsc, wait_while_until,
 };
 
 #[cfg(test)]
 pub(crate) use checked::{
-    Builder, Condvar, CondvarExt, JoinHandle, LockExt, Mutex, MutexGuard, mpsc, wait_timeout_while,
+    Builder, Condvar, CondvarExt, JoinHandle, LockExt, Mutex, MutexGuard, mpsc, wait_while_until,
 };
 
 #[cfg(not(test))]
 mod standard {
-    use std::time::Duration;
+    use std::time::Instant;
     pub(crate) use std::{
         sync::{Condvar, Mutex, MutexGuard, mpsc},
         thread::{Builder, JoinHandle},
     };
 
-    use galatea_types::CondvarExt as _;
+    use galatea_types::Clock;
 
-    /// Waits on `changed` as long as `condition` holds, for `limit` at most; true when the time is over and it
+    /// Waits on `changed` as long as `condition` holds, until `deadline` at most; true when that has passed and the condition
     /// still holds. `guard` is one of `_mutex`, which only the model checker needs.
-    pub(crate) fn wait_timeout_while<'a, T>(
-        _mutex: &'a Mutex<T>,
-        changed: &Condvar,
+    pub(crate) fn wait_while_until<'a, T>(
+        clock: &Clock,
+        (_mutex, changed): (&'a Mutex<T>, &Condvar),
         guard: MutexGuard<'a, T>,
-        limit: Duration,
+        deadline: Instant,
         condition: impl FnMut(&mut T) -> bool,
     ) -> (MutexGuard<'a, T>, bool) {
-        changed.wait_timeout_while_unpoisoned(guard, limit, condition)
+        clock.wait_while_until(changed, guard, deadline, condition)
     }
 }
 
 #[cfg(test)]
 mod checked {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
+    use galatea_types::Clock;
     use shuttle::rand::{Rng, thread_rng};
     pub(crate) use shuttle::{
         sync::{Condvar, Mutex, MutexGuard, mpsc},
@@ -78,13 +79,14 @@ mod checked {
     }
 
     /// The checker has no clock: a shorter time than [`FOREVER`] is over at any moment.
-    pub(crate) fn wait_timeout_while<'a, T>(
-        mutex: &'a Mutex<T>,
-        changed: &Condvar,
+    pub(crate) fn wait_while_until<'a, T>(
+        clock: &Clock,
+        (mutex, changed): (&'a Mutex<T>, &Condvar),
         mut guard: MutexGuard<'a, T>,
-        limit: Duration,
+        deadline: Instant,
         mut condition: impl FnMut(&mut T) -> bool,
     ) -> (MutexGuard<'a, T>, bool) {
+        let limit = clock.until(deadline);
         if limit >= FOREVER {
             return (changed.wait_while_unpoisoned(guard, condition), false);
         }

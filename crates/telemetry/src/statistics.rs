@@ -6,10 +6,10 @@ use std::{
         Mutex,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use galatea_types::LockExt;
+use galatea_types::{Clock, LockExt};
 
 use crate::{
     distributions::{DistributionSettings, Distributions, DistributionsSnapshot, RecentDurations},
@@ -170,6 +170,7 @@ pub struct Activity {
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
 #[derive(Debug, Default)]
 pub struct ModelStatistics {
+    clock: Clock,
     recorded: Mutex<Recorded>,
     has_first_response: bool,
     pending: AtomicI64,
@@ -185,12 +186,17 @@ struct Recorded {
 }
 
 impl ModelStatistics {
-    /// Counters, and the distributions that are asked for.
-    pub fn new(settings: &DistributionSettings) -> Self {
-        let distributions = Distributions::new(settings, Instant::now());
+    /// Counters, and the distributions that are asked for. All times of the model are told by `clock`.
+    pub fn new(settings: &DistributionSettings, clock: Clock) -> Self {
+        let distributions = Distributions::new(settings, clock.now());
         let has_first_response = distributions.as_ref().is_some_and(|d| d.has_first_response());
         let recorded = Mutex::new(Recorded { distributions, ..Recorded::default() });
-        Self { recorded, has_first_response, ..Self::default() }
+        Self { clock, recorded, has_first_response, ..Self::default() }
+    }
+
+    /// Returns the clock that tells all times of the model: those that are counted, and those that rules of its scheduler go by.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Counts an execution and the requests it answered with success, if any. Call it before the answers are
@@ -212,13 +218,13 @@ impl ModelStatistics {
         if let Some(distributions) = &mut recorded.distributions {
             distributions.executed(batch);
         }
-        recorded.add_successes(requests);
+        recorded.add_successes(&self.clock, requests);
     }
 
     /// Counts requests that succeeded in an execution that is counted already: those of a decoupled model
     /// end one by one, long after they were executed.
     pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
-        self.recorded.lock_unpoisoned().add_successes(requests);
+        self.recorded.lock_unpoisoned().add_successes(&self.clock, requests);
     }
 
     /// Counts a request that was answered from the response cache. It is a success as well.
@@ -228,7 +234,7 @@ impl ModelStatistics {
         c.queue.add(1, hit.queue);
         c.cache_hit.add(1, hit.look_up);
         if let Some(distributions) = distributions {
-            distributions.cache_hit(Instant::now(), hit);
+            distributions.cache_hit(self.clock.now(), hit);
         }
     }
 
@@ -241,7 +247,7 @@ impl ModelStatistics {
         c.success.add(0, insertion);
         c.cache_miss.add(1, look_up + insertion);
         if let Some(distributions) = distributions {
-            distributions.cache_miss(Instant::now(), look_up + insertion);
+            distributions.cache_miss(self.clock.now(), look_up + insertion);
         }
     }
 
@@ -325,7 +331,7 @@ impl ModelStatistics {
     pub fn set_watched(&self, is_watched: bool) {
         let distributions = &mut self.recorded.lock_unpoisoned().distributions;
         if is_watched {
-            let now = Instant::now();
+            let now = self.clock.now();
             distributions.get_or_insert_with(Distributions::nothing).watch(now);
         } else if distributions.as_mut().is_some_and(|known| known.unwatch()) {
             *distributions = None;
@@ -335,7 +341,7 @@ impl ModelStatistics {
     /// How long requests that succeeded took in all, in the last minute, as far as somebody watched; `None` where there
     /// were none.
     pub fn recent(&self) -> Option<RecentDurations> {
-        self.recorded.lock_unpoisoned().distributions.as_mut()?.recent(Instant::now())
+        self.recorded.lock_unpoisoned().distributions.as_mut()?.recent(self.clock.now())
     }
 
     /// All counters of one moment.
@@ -349,7 +355,7 @@ impl ModelStatistics {
         let mut recorded = self.recorded.lock_unpoisoned();
         let counters = recorded.counters.clone();
         let distributions = match &mut recorded.distributions {
-            Some(distributions) => distributions.snapshot(Instant::now()),
+            Some(distributions) => distributions.snapshot(self.clock.now()),
             None => DistributionsSnapshot::default(),
         };
         drop(recorded);
@@ -368,12 +374,12 @@ impl ModelStatistics {
 }
 
 impl Recorded {
-    fn add_successes(&mut self, requests: impl IntoIterator<Item = RequestRecord>) {
+    fn add_successes(&mut self, clock: &Clock, requests: impl IntoIterator<Item = RequestRecord>) {
         let Self { counters, distributions } = self;
         match distributions {
             None => requests.into_iter().for_each(|request| counters.add_success(&request)),
             Some(distributions) => {
-                let now = Instant::now();
+                let now = clock.now();
                 for request in requests {
                     counters.add_success(&request);
                     distributions.succeeded(now, &request);

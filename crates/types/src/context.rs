@@ -62,10 +62,11 @@ impl RequestContext {
         Self { cancellation, origin: Origin::Model, ..Self::new() }
     }
 
-    /// Of a step that an ensemble sends to `model` for the request of this context. `times` and `cancellation`
+    /// Of a step that an ensemble sends now to `model` for the request of this context. `times` and `cancellation`
     /// are those of all its steps.
     pub fn derive_step(
         &self,
+        now: Instant,
         model: &str,
         times: Arc<StepTimes>,
         cancellation: Cancellation,
@@ -77,7 +78,7 @@ impl RequestContext {
             identity: self.identity.clone(),
             trace: self.trace.clone().and_then(|trace| trace.child(model)),
             trace_context: self.trace_context.as_ref().map(|trace| Box::new(trace.child())),
-            timeline: Timeline::new(Instant::now()),
+            timeline: Timeline::new(now),
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
             share: None,
@@ -139,7 +140,7 @@ mod tests {
         let mut context = RequestContext::new();
         context.trace = Some(Arc::new(noted.clone()));
         let times = Arc::new(StepTimes::new(&context.origin));
-        let mut step = context.derive_step("step", times, Cancellation::default());
+        let mut step = context.derive_step(Instant::now(), "step", times, Cancellation::default());
         let (early, late) = (Instant::now(), Instant::now() + Duration::from_millis(1));
         step.finish(early);
         step.finish(late);
@@ -156,7 +157,9 @@ mod tests {
         let mut context = RequestContext::new();
         let step_of = |context: &RequestContext| {
             let times = Arc::new(StepTimes::new(&context.origin));
-            context.derive_step("step", times, Cancellation::default()).trace_context
+            context
+                .derive_step(Instant::now(), "step", times, Cancellation::default())
+                .trace_context
         };
         assert_eq!(step_of(&context), None);
         context.trace_context = TraceContext::parse(header).map(Box::new);
@@ -183,7 +186,7 @@ mod tests {
     fn steps_of_a_models_request_come_from_a_model() {
         let origins = |context: &RequestContext| {
             let times = Arc::new(StepTimes::new(&context.origin));
-            let step = context.derive_step("step", times, Cancellation::default());
+            let step = context.derive_step(Instant::now(), "step", times, Cancellation::default());
             (step.origin.step_times().is_some(), step.origin.is_from_model())
         };
         assert_eq!(origins(&RequestContext::new()), (true, false));

@@ -8,6 +8,10 @@ type Absence = (&'static str, &'static [&'static str]);
 const FILES: Absence = ("files", &["fs"]);
 const SOCKETS: Absence = ("sockets", &["net"]);
 const CLOCKS: Absence = ("clocks", &["now"]);
+/// Rules there depend on time, and tests own the clock that tells it: see `docs/adr/0035-clocks-that-tests-own.md`.
+const SYSTEM_CLOCK: Absence =
+    ("the system's clock (take a `Clock`)", &["Instant", ":", ":", "now"]);
+const ELAPSED: Absence = ("the system's clock (take `Clock::since`)", &[".", "elapsed"]);
 const PROTOBUF: Absence = ("protobuf", &["galatea_proto"]);
 const ASYNC_RUNTIMES: Absence = ("an async runtime", &["tokio", ":", ":", "runtime"]);
 const PRINTING: Absence = ("printing", &["println", "!"]);
@@ -28,8 +32,8 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/backend-tensorflow", &[PROTOBUF]),
     ("crates/backend-torch", &[PROTOBUF]),
     ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
-    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
-    ("crates/engine", &[SOCKETS, PROTOBUF]),
+    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
+    ("crates/engine", &[SOCKETS, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
     ("crates/perf/types", &[FILES, SOCKETS]),
     ("crates/perf/report", &[SOCKETS, CLOCKS]),
 ];
@@ -48,7 +52,9 @@ fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
 
 fn file_faults(file: &SourceFile) -> Vec<String> {
     let absent = ABSENT.iter().filter(|(krate, _)| *krate == file.krate);
-    let found = absent.flat_map(|(_, absent)| *absent).filter(|(_, words)| file.has_tokens(words));
+    let found = absent
+        .flat_map(|(_, absent)| *absent)
+        .filter(|(_, words)| file.has_tokens_outside_tests(words));
     found.map(|(what, _)| format!("{}: its crate does without {what}", file.path)).collect()
 }
 
@@ -59,12 +65,16 @@ mod tests {
     #[test]
     fn what_should_be_absent_is_named_outside_of_tests() {
         let text = "use std::{fs, io}; fn f() { tokio::runtime::Builder::new() }";
+        let in_tests =
+            "fn f(now: Instant) {}\n#[cfg(test)]\nmod tests { fn f() { Instant::now() } }";
         let found = faults(&made_up(&[
             ("crates/config/src/a.rs", text),
             ("crates/config/src/tests/a.rs", text),
             ("crates/config/tests/a.rs", text),
             ("crates/config/src/testing/a.rs", text),
             ("crates/scheduler/src/a.rs", "use tokio::runtime; // use std::net;"),
+            ("crates/scheduler/src/b.rs", "fn f() { let begin = Instant::now(); begin.elapsed() }"),
+            ("crates/scheduler/src/c.rs", in_tests),
             ("crates/runtimes/src/a.rs", text),
         ]));
         assert_eq!(
@@ -72,6 +82,8 @@ mod tests {
             [
                 "crates/config/src/a.rs: its crate does without files",
                 "crates/scheduler/src/a.rs: its crate does without an async runtime",
+                "crates/scheduler/src/b.rs: its crate does without the system's clock (take a `Clock`)",
+                "crates/scheduler/src/b.rs: its crate does without the system's clock (take `Clock::since`)",
             ]
         );
     }

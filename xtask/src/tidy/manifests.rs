@@ -28,6 +28,8 @@ const SHARED: &str = "shared";
 const PROGRAM: &str = "galatea";
 /// How the crates are called that run models.
 const BACKENDS: &str = "galatea-backend-";
+/// What tests alone may depend on.
+const FOR_TESTS: &str = "galatea-test-support";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
 /// What cargo reads in the manifests; needs no network and no lock file.
@@ -100,6 +102,9 @@ fn package_faults(package: &Value, places: &HashMap<&str, Place<'_>>) -> Vec<Str
 
 /// A crate of ours below another one of ours.
 fn crate_fault(name: &str, own: Place<'_>, on: &str, theirs: Place<'_>) -> Option<String> {
+    if on == FOR_TESTS {
+        return Some(format!("{name} depends on {on}: name it under [dev-dependencies]"));
+    }
     if on.starts_with(BACKENDS) && name != PROGRAM {
         return Some(format!("{name} depends on {on}: only the program names a backend"));
     }
@@ -199,6 +204,18 @@ mod tests {
             faults_of(&[onnx(), package("galatea-engine", 4, &["galatea-backend-onnx"])]),
             ["galatea-engine depends on galatea-backend-onnx: only the program names a backend"]
         );
+    }
+
+    #[test]
+    fn the_support_of_tests_stays_out_of_the_product() {
+        let support = || in_wing(SHARED, FOR_TESTS, 0, &[]);
+        let mut http = package("http", 6, &[FOR_TESTS]);
+        assert_eq!(
+            faults_of(&[support(), http.clone()]),
+            ["http depends on galatea-test-support: name it under [dev-dependencies]"]
+        );
+        http["dependencies"][0]["kind"] = json!("dev");
+        assert!(faults_of(&[support(), http]).is_empty());
     }
 
     #[test]

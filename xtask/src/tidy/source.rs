@@ -76,12 +76,22 @@ impl SourceFile {
     /// Whether the words stand in the code one after another, comments and strings not counted. A word is an
     /// identifier or a single punctuation character.
     pub fn has_tokens(&self, words: &[&str]) -> bool {
-        let mut flat = Vec::new();
-        if let Ok(tokens) = self.text.parse() {
-            flatten(tokens, &mut flat);
-        }
-        flat.windows(words.len()).any(|window| window.iter().eq(words.iter()))
+        has_tokens(&self.text, words)
     }
+
+    /// [`SourceFile::has_tokens`] before the tests at the end of the file.
+    pub fn has_tokens_outside_tests(&self, words: &[&str]) -> bool {
+        let tests = self.text.find("\n#[cfg(test)]\nmod tests {");
+        has_tokens(tests.map_or(&self.text, |tests| &self.text[..tests]), words)
+    }
+}
+
+fn has_tokens(text: &str, words: &[&str]) -> bool {
+    let mut flat = Vec::new();
+    if let Ok(tokens) = text.parse() {
+        flatten(tokens, &mut flat);
+    }
+    flat.windows(words.len()).any(|window| window.iter().eq(words.iter()))
 }
 
 fn flatten(tokens: TokenStream, out: &mut Vec<String>) {

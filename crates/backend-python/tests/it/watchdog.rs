@@ -1,9 +1,6 @@
 //! Workers that do not respond: stopped, or in a loop without end.
 
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{process::Command, time::Duration};
 
 use galatea_backend::{ModelInstance, testing};
 use galatea_types::{Code, InferResponse, Result};
@@ -54,9 +51,7 @@ fn a_model_in_an_endless_loop_fails_its_request_and_is_replaced() {
     let loaded = sleeping().setting("execution-timeout-secs", "2").load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     assert_eq!(output(run(&mut *instance, bytes(&[0]))), [0]);
-    let begin = Instant::now();
     let error = run(&mut *instance, bytes(&[255])).expect_err("an error");
-    assert!(begin.elapsed() < TIMEOUT, "{:?}", begin.elapsed());
     assert_eq!(error.code(), Code::Unavailable);
     for part in ["model 'm'", "m_0_0", "within 2 s (execution-timeout-secs)", "restarted"] {
         assert!(error.message().contains(part), "{error}");
@@ -118,18 +113,18 @@ fn a_stream_that_goes_on_is_not_cut_off() {
         return None
 
     def send(self, sender):
-        for n in range(12):
+        for n in range(14):
             time.sleep(0.3)
             out = pb_utils.Tensor("OUT", np.array([n], dtype=np.uint8))
             sender.send(pb_utils.InferenceResponse([out]))
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 "#;
-    let written = Written::class(body).decoupled().setting("execution-timeout-secs", "2");
+    let written = Written::class(body).decoupled().setting("execution-timeout-secs", "3");
     let (mut instance, _loaded) = written.instance();
     let cancellation = galatea_types::Cancellation::default();
     let stream = testing::run_stream(&mut *instance, request(bytes(&[0])), cancellation);
     let responses: Vec<_> = stream.iter().filter_map(|response| response.result).collect();
-    assert_eq!(responses.len(), 12);
+    assert_eq!(responses.len(), 14);
     assert!(responses.iter().all(Result::is_ok), "longer than its time-out in all");
 }
 
@@ -152,17 +147,22 @@ fn a_stream_that_stops_is_ended() {
 /// The request's own `timeout`: its caller is answered then, and the worker goes on.
 #[test]
 fn a_caller_waits_no_longer_than_it_said() {
-    let body = format!("{SLEEPS}        self.cancelled = requests[0].is_cancelled(){IDENTITY}");
-    let (mut instance, _loaded) = Written::execute(&body).instance();
-    let begin = Instant::now();
+    let folder = tempfile::tempdir().expect("folder");
+    let go = folder.path().join("go");
+    // Works until the test says so, however long its caller waits.
+    let body = format!(
+        "        while not os.path.exists({go:?}):\n            time.sleep(0.005)\n        \
+         self.cancelled = requests[0].is_cancelled(){IDENTITY}"
+    );
+    let loaded = Written::execute(&body).load();
+    let (mut instance, alarms) = loaded.instance_with_alarm();
     let error = run_within(&mut *instance, 300, 20).expect_err("too long");
-    assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
     assert_eq!((error.code(), error.message()), (Code::Unavailable, "Request timeout expired"));
     let error = run_within(&mut *instance, 100, 0).expect_err("the worker is busy");
     assert_eq!(error.message(), "Request timeout expired");
-    assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
+    std::fs::write(&go, "").expect("written");
     assert_eq!(output(run(&mut *instance, bytes(&[1]))), [1], "the reply to its own request");
-    assert!(begin.elapsed() >= Duration::from_secs(2), "the worker was not ended");
+    assert!(alarms.try_recv().is_err(), "the worker was not ended");
     assert_eq!(output(run_within(&mut *instance, 60_000, 0)), [0]);
 }
 

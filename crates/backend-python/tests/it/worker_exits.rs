@@ -3,7 +3,6 @@
 use std::{
     sync::{Arc, Barrier},
     thread,
-    time::Instant,
 };
 
 use galatea_backend::testing;
@@ -75,14 +74,13 @@ fn an_exit_between_executions_raises_the_alarm() {
 fn a_child_that_holds_the_sockets_does_not_hide_the_exit() {
     let body = r#"
         if os.fork() == 0:
-            time.sleep(600)
+            time.sleep(86400)
             os._exit(0)
         os.kill(os.getpid(), 9)
 "#;
     let (mut instance, _loaded) = Written::execute(body).instance();
-    let started = Instant::now();
+    // Whoever waits for the child waits a day.
     run(&mut *instance, bytes(&[0])).expect_err("dead");
-    assert!(started.elapsed() < TIMEOUT, "it waited for the child");
 }
 
 #[test]
@@ -144,11 +142,10 @@ fn the_model_is_finalized_and_a_slow_one_is_killed() {
     let (instance, _loaded) = Written::class(&class(&finish)).instance();
     drop(instance);
     assert!(mark.exists(), "finalize did not run");
-    let slow = Written::class(&class("time.sleep(600)")).setting("stub-timeout-seconds", "5");
+    let slow = Written::class(&class("time.sleep(86400)")).setting("stub-timeout-seconds", "5");
     let (instance, _loaded) = slow.data_type(DataType::Int8).instance();
-    let started = Instant::now();
+    // It takes a day unless it is killed.
     drop(instance);
-    assert!(started.elapsed() < TIMEOUT);
 }
 
 /// A process that left the group and goes on sending events: the exit is not held up by what it sends.
@@ -160,9 +157,8 @@ fn a_child_that_sends_events_without_end_does_not_hide_the_exit() {
         if os.fork() == 0:
             os.setsid()
             released = wire.HEADER.pack(26, 0, 0, 0, 0, 0, 0)
-            until = time.monotonic() + 60
             try:
-                while time.monotonic() < until:
+                while True:
                     os.write(events, released)
             finally:
                 os._exit(0)
@@ -170,9 +166,8 @@ fn a_child_that_sends_events_without_end_does_not_hide_the_exit() {
         os.kill(os.getpid(), 9)
 "#;
     let (mut instance, _loaded) = Written::execute(body).instance();
-    let started = Instant::now();
+    // Whoever waits for the child waits for ever: it ends when nobody has the other end of the socket any more.
     let error = run(&mut *instance, bytes(&[0])).expect_err("dead");
     assert!(error.message().contains("SIGKILL"), "{error}");
     drop(instance);
-    assert!(started.elapsed() < TIMEOUT, "it waited for the child");
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_types::{
-    Error, InferResponse, Memory, Parameters, PreparedRequest, Result, Tensor, Timeline,
+    Clock, Error, InferResponse, Memory, Parameters, PreparedRequest, Result, Tensor, Timeline,
 };
 
 use crate::{OutputBuffer, PendingRequest, RequestObserver, ResponseSender, SequenceStates};
@@ -44,6 +44,7 @@ pub struct Batch {
     is_rejected: bool,
     /// The instants that are those of all its requests.
     execution: Timeline,
+    clock: Clock,
 }
 
 struct Entry {
@@ -63,13 +64,23 @@ pub struct Taken {
 }
 
 impl Batch {
-    /// A batch whose execution begins now.
+    /// A batch whose execution begins now, by the system's clock.
     pub fn new(
         model_name: Arc<str>,
         model_version: i64,
         requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
     ) -> Self {
-        let now = Instant::now();
+        Self::by_clock(&Clock::system(), model_name, model_version, requests)
+    }
+
+    /// A batch whose execution begins now, all of whose instants this clock tells.
+    pub fn by_clock(
+        clock: &Clock,
+        model_name: Arc<str>,
+        model_version: i64,
+        requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
+    ) -> Self {
+        let now = clock.now();
         let entry = |pending| Some(Entry { pending, outcome: Outcome::Unanswered });
         let requests = requests.into_iter();
         // Not collected, which may be in place and give the rest of the memory back: that costs more than new memory.
@@ -85,6 +96,7 @@ impl Batch {
             number: 0,
             is_rejected: false,
             execution: Timeline { compute_start: Some(now), ..Timeline::new(now) },
+            clock: clock.clone(),
         }
     }
 
@@ -185,12 +197,12 @@ impl Batch {
 
     /// Marks the end of gathering inputs and the start of the computation, for all requests.
     pub fn mark_input_done(&mut self) {
-        self.execution.input_done = Some(Instant::now());
+        self.execution.input_done = Some(self.clock.now());
     }
 
     /// Marks the end of the computation and the start of handing out outputs, for all requests.
     pub fn mark_output_started(&mut self) {
-        self.execution.output_start = Some(Instant::now());
+        self.execution.output_start = Some(self.clock.now());
     }
 
     /// Sets the answer of one request. The last call counts.
@@ -297,6 +309,7 @@ impl Batch {
             responses,
             reported: 0,
             failure: None,
+            clock: self.clock.clone(),
         };
         Some(TakenRequest { request, responder })
     }

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use galatea_types::{CondvarExt, LockExt};
+use galatea_types::{Clock, LockExt};
 
 use crate::model_id::ModelId;
 
@@ -133,9 +133,20 @@ pub(crate) struct Lifecycle {
     table: Mutex<Table>,
     changed: Condvar,
     revision: AtomicU64,
+    clock: Clock,
 }
 
 impl Lifecycle {
+    /// Without any version. `clock` tells when a wait is over.
+    pub fn by_clock(clock: Clock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
+    /// Returns the clock that tells when a wait is over.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
     /// holds the model.
     pub fn begin_loading(&self, model: &ModelId, version: i64, is_transient: bool) -> Generation {
@@ -283,17 +294,8 @@ impl Lifecycle {
 
     /// Waits until no version is loading, ready or unloading, those included that others have replaced. False when `deadline` passes first.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
-        let mut table = self.lock();
-        loop {
-            if count_live(&table) == 0 {
-                return true;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            table = self.changed.wait_timeout_unpoisoned(table, left).0;
-        }
+        let is_live = |table: &mut Table| count_live(table) > 0;
+        !self.clock.wait_while_until(&self.changed, self.lock(), deadline, is_live).1
     }
 
     /// Versions that are loading, ready or unloading.

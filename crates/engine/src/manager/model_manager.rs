@@ -65,6 +65,7 @@ impl ModelManager {
             hold: options.hold,
             starts_instances_one_by_one: options.starts_instances_one_by_one,
             execution: options.execution.clone(),
+            clock: options.clock.clone(),
         };
         let dependencies = Arc::<Dependencies>::default();
         Self {

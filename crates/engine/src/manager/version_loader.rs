@@ -1,6 +1,6 @@
 //! From a plan to one version with running instances.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use galatea_backend::{LoadContext, ServerAccess};
 use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
@@ -8,7 +8,7 @@ use galatea_scheduler::{
     EnsembleScheduler, EnsembleSpec, ExecutionRules, Hold, QueueScheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Error, Result};
+use galatea_types::{Clock, Error, Result};
 
 use super::{
     backends::Backends,
@@ -42,6 +42,8 @@ pub(super) struct VersionLoader {
     pub starts_instances_one_by_one: bool,
     /// See [`EngineOptions::execution`](crate::EngineOptions::execution).
     pub execution: ExecutionRules,
+    /// See [`EngineOptions::clock`](crate::EngineOptions::clock).
+    pub clock: Clock,
 }
 
 impl VersionLoader {
@@ -53,7 +55,7 @@ impl VersionLoader {
         version: i64,
         generation: Generation,
     ) -> Result<ServedModel> {
-        let load_started_at = Instant::now();
+        let load_started_at = self.clock.now();
         let config = config.clone();
         let labels = labels::read(&config, plan.folder.path())?;
         let warm_up = warm_up::samples(&config, plan.folder.path())?;
@@ -75,8 +77,7 @@ impl VersionLoader {
         let model = plan.hidden.clone().wrap(Arc::from(model));
         let is_cached = self.cached.has(&config);
         let scope = self.cached.scope(plan, &config, version, generation, &[])?;
-        let statistics =
-            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
+        let statistics = self.statistics(&config, is_cached)?;
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: config.clone(),
             version,
@@ -106,6 +107,11 @@ impl VersionLoader {
             lease: plan.folder.lease(),
             unloader: self.unloader.clone(),
         }))
+    }
+
+    fn statistics(&self, config: &ModelConfig, is_cached: bool) -> Result<Arc<ModelStatistics>> {
+        let settings = self.distributions.of(config, is_cached)?;
+        Ok(Arc::new(ModelStatistics::new(&settings, self.clock.clone())))
     }
 
     /// Whether a ready version can be given the instances of this configuration while it is ready.
@@ -141,15 +147,14 @@ impl VersionLoader {
         version: i64,
         generation: Generation,
     ) -> Result<ServedModel> {
-        let load_started_at = Instant::now();
+        let load_started_at = self.clock.now();
         config.check_cacheable()?;
         let config = config.clone();
         let mut labels = labels::read(&config, plan.folder.path())?;
         labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
         let is_cached = self.cached.has(&config);
         let scope = self.cached.scope(plan, &config, version, generation, models)?;
-        let statistics =
-            Arc::new(ModelStatistics::new(&self.distributions.of(&config, is_cached)?));
+        let statistics = self.statistics(&config, is_cached)?;
         let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
         let scheduler = Arc::new(scheduler);
         Ok(ServedModel::new(ServedModelSpec {

@@ -15,7 +15,7 @@ use galatea_telemetry::{
         ProcessSampler, SharedGpuMetrics,
     },
 };
-use galatea_types::{LockExt, MemoryBudget};
+use galatea_types::{Clock, LockExt, MemoryBudget};
 
 pub(crate) use self::distributions::ModelDistributions;
 use crate::{options::EngineOptions, served_model::ServedModel};
@@ -27,6 +27,7 @@ pub(crate) struct ServerMetrics {
     memory: Arc<MemoryBudget>,
     cache: Option<Arc<dyn ResponseCache>>,
     sources: Mutex<Vec<FigureSource>>,
+    clock: Clock,
     /// Families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
@@ -35,8 +36,8 @@ impl ServerMetrics {
     pub fn new(options: &EngineOptions) -> Self {
         let (process, sources) = (ProcessSampler::new(options.metrics.clone()), Mutex::default());
         let (gpus, memory) = (options.gpus.latest.clone(), options.memory.clone());
-        let cache = options.response_cache.clone();
-        Self { process, gpus, memory, cache, sources, custom: Arc::default() }
+        let (cache, clock) = (options.response_cache.clone(), options.clock.clone());
+        Self { clock, process, gpus, memory, cache, sources, custom: Arc::default() }
     }
 
     /// Adds figures of another part of the server.
@@ -51,7 +52,7 @@ impl ServerMetrics {
         add_own: impl FnOnce(&mut Figures),
     ) -> String {
         let counted: Vec<_> = models.iter().map(|m| m.statistics().scrape()).collect();
-        let now = Instant::now();
+        let now = self.clock.now();
         let rows: Vec<ModelMetrics<'_>> =
             models.iter().zip(&counted).map(|(model, counted)| row(model, counted, now)).collect();
         let process = ProcessMetrics {

@@ -9,7 +9,7 @@ use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{
     BatchRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord, ResponseRecord,
 };
-use galatea_types::{Code, Error, RequestContext, StepTimes, Timeline};
+use galatea_types::{Clock, Code, Error, RequestContext, StepTimes, Timeline};
 
 use super::{count_once::CountOnce, failure_log::FailureLog};
 use crate::request_failure::RequestFailure;
@@ -36,6 +36,11 @@ impl RequestAccounting {
     /// The same figures, for requests whose failures are logged elsewhere.
     pub fn unlogged(&self) -> Self {
         Self { statistics: self.statistics.clone(), failure_log: None }
+    }
+
+    /// Returns the clock that tells all times of the model.
+    pub fn clock(&self) -> &Clock {
+        self.statistics.clock()
     }
 
     /// A request is about to be queued.
@@ -71,7 +76,8 @@ impl RequestAccounting {
     /// The first response to a request is about to leave.
     pub fn responds_first(&self, context: &RequestContext) {
         if self.statistics.has_first_response() {
-            self.statistics.record_first_response(context.timeline.received.elapsed());
+            let after = self.clock().since(context.timeline.received);
+            self.statistics.record_first_response(after);
         }
     }
 
@@ -88,7 +94,7 @@ impl RequestAccounting {
         reason: FailureReason,
         error: &Error,
     ) {
-        let end = Instant::now();
+        let end = self.clock().now();
         context.timeline.end = Some(end);
         self.record_failure(id, context, reason, error);
         context.finish(end);
@@ -102,7 +108,7 @@ impl RequestAccounting {
         once: Option<&CountOnce>,
         unanswered: impl Fn() -> Error,
     ) -> Instant {
-        let end = Instant::now();
+        let end = self.clock().now();
         batch.end_at(end);
         let taken = batch.taken();
         // Each execution of a request is an inference, whether it is the last one or not.
@@ -147,7 +153,7 @@ impl RequestAccounting {
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
     pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: Items) {
         let RequestEnd { request_id, context, failure, .. } = request;
-        let end = Instant::now();
+        let end = self.clock().now();
         context.timeline.end = Some(end);
         // Of one that failed first it is not known yet whether all of its execution did: that counts when it returns.
         if failure.is_none() && once.is_first() {
@@ -168,7 +174,7 @@ impl RequestAccounting {
         context: &mut RequestContext,
         times: &StepTimes,
     ) {
-        let end = Instant::now();
+        let end = self.clock().now();
         context.timeline.end = Some(end);
         let [compute_input, compute_infer, compute_output] = times.sums();
         if let Some(outer) = context.origin.step_times() {

@@ -39,8 +39,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub fn waited(&self) -> Duration {
-        self.since.elapsed()
+    pub fn waited(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
     }
 
     fn is_abandoned(&self) -> bool {
@@ -60,8 +60,8 @@ pub(super) enum Entered {
 }
 
 impl Flights {
-    /// A request that is to be executed, unless an equal one is.
-    pub fn enter(&self, request: CacheKey, pending: Request) -> Entered {
+    /// A request that is to be executed now, unless an equal one is.
+    pub fn enter(&self, request: CacheKey, pending: Request, now: Instant) -> Entered {
         let key = FlightKey { request, priority: pending.request.priority };
         let mut table = self.0.lock_unpoisoned();
         let Table { flights, waiting } = &mut *table;
@@ -73,7 +73,7 @@ impl Flights {
             hash_map::Entry::Occupied(_) if *waiting >= MAX_WAITING => Entered::TooMany(pending),
             hash_map::Entry::Occupied(mut flight) => {
                 *waiting += 1;
-                flight.get_mut().push(Waiting { request: pending, since: Instant::now() });
+                flight.get_mut().push(Waiting { request: pending, since: now });
                 Entered::Waits
             }
         }

@@ -1,9 +1,6 @@
 //! A request that is executed, on its way to its answer and to those that wait for it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use galatea_response_cache::{CacheKey, Entry, Insertion, Refusal};
 use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, Result};
@@ -97,13 +94,14 @@ impl Leader {
 
     /// Stores an answer and counts the miss. An answer that another request has stored meanwhile does not count, as in Triton.
     fn keep(&self, response: &InferResponse) {
-        let started = Instant::now();
+        let clock = self.shared.accounting.clock();
+        let started = clock.now();
         let (inserted, entry) = self.insert(response);
         if let Some(Insertion::Refused(refusal)) = &inserted {
             self.log(*refusal);
         }
         if !matches!(inserted, Some(Insertion::AlreadyThere)) {
-            self.shared.accounting.cache_miss(self.look_up(), Some(started.elapsed()));
+            self.shared.accounting.cache_miss(self.look_up(), Some(clock.since(started)));
         }
         self.state.lock_unpoisoned().entry = entry;
     }
@@ -143,7 +141,7 @@ impl Leader {
     /// the first request's client, which is no reason for others.
     fn go_on(&self, waiting: Vec<Waiting>, entry: Option<&Entry>) {
         for waiting in waiting {
-            let waited = waiting.waited();
+            let waited = waiting.waited(self.shared.accounting.clock().now());
             match entry {
                 Some(entry) => self.shared.answer(waiting.request, entry, waited),
                 None => {

@@ -88,7 +88,7 @@ impl CachedScheduler {
             accounting: RequestAccounting::beside_executor(spec.statistics.clone()),
             flights: spec.joins_equal.then(Flights::default),
             order: crate::queue_scheduler::preserves_ordering(&spec.config).then(Order::default),
-            look_ups: InFlight::default(),
+            look_ups: InFlight::new(spec.statistics.clock().clone()),
             refusals,
             spec,
         }))
@@ -103,7 +103,7 @@ impl Scheduler for CachedScheduler {
         responder: Responder,
     ) -> Result<(), Refused> {
         let shared = &self.0;
-        let (started, look_up) = (Instant::now(), Duration::ZERO);
+        let (started, look_up) = (shared.now(), Duration::ZERO);
         let Some(order) = &shared.order else {
             return shared.submit(Request { request, context, responder, started, look_up });
         };
@@ -158,6 +158,10 @@ impl Scheduler for CachedScheduler {
 }
 
 impl Shared {
+    fn now(&self) -> Instant {
+        self.accounting.clock().now()
+    }
+
     fn submit(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
         let bytes: usize = request.request.inputs.iter().map(|input| input.data.len()).sum();
         match bytes > LONG {
@@ -182,7 +186,7 @@ impl Shared {
             return self.execute_uncached(request);
         };
         let found = self.spec.cache.look_up(&key);
-        request.look_up = request.started.elapsed();
+        request.look_up = self.accounting.clock().since(request.started);
         match found {
             LookUp::Hit(entry) => {
                 self.answer(request, &entry, Duration::ZERO);
@@ -220,8 +224,8 @@ impl Shared {
         self.spec.cache.fetch(
             key,
             Box::new(move |found| {
-                request.look_up = request.started.elapsed();
                 let shared = &under_way.0;
+                request.look_up = shared.accounting.clock().since(request.started);
                 match found.filter(|entry| shared.fits(entry, &request.request)) {
                     Some(entry) => leader.found(request, &entry),
                     None => leader.execute(request).unwrap_or_else(Refused::answer),
@@ -238,7 +242,7 @@ impl Shared {
         let Some(flights) = flights else {
             return Some((Leader::without_flight(self.clone(), key), request));
         };
-        match flights.enter(key, request) {
+        match flights.enter(key, request, self.now()) {
             Entered::Waits => {
                 self.spec.cache.miss_was_shared();
                 None

@@ -126,7 +126,8 @@ impl Run {
     ) -> Option<Submission> {
         let ReadyStep { inputs, computed_bytes, origin } = ready;
         let step = self.step(origin.step)?;
-        let elapsed = context.timeline.received.elapsed();
+        let now = self.shared.accounting.clock().now();
+        let elapsed = now.saturating_duration_since(context.timeline.received);
         let mut request =
             self.request.derive(step.model_name.clone(), step.version, inputs, elapsed);
         request.outputs.clone_from(self.plan.outputs_of(origin.step)?);
@@ -134,7 +135,7 @@ impl Run {
             sequence.apply_to(&mut request);
         }
         let (times, cancellation) = (self.times.clone(), self.cancellation.clone());
-        let mut step_context = context.derive_step(&step.model_name, times, cancellation);
+        let mut step_context = context.derive_step(now, &step.model_name, times, cancellation);
         if computed_bytes > UNCOUNTED {
             step_context.memory = context.memory.beside(computed_bytes);
         }

@@ -21,7 +21,8 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(graph: Graph, version: i64, accounting: RequestAccounting) -> Self {
         let all_outputs = Arc::new(Plan::of(&graph, |_| true));
-        Self { graph, version, accounting, in_flight: InFlight::default(), all_outputs }
+        let in_flight = InFlight::new(accounting.clock().clone());
+        Self { graph, version, accounting, in_flight, all_outputs }
     }
 
     /// What runs for the outputs this request wants.

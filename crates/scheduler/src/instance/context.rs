@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use galatea_backend::Model;
 use galatea_config::ModelConfig;
+use galatea_types::{Clock, InstanceName};
 
 use super::{pace::Pace, warm_up_sample::WarmupSample};
 use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
@@ -30,4 +31,14 @@ pub(crate) struct ModelContext {
     pub pace: Option<Pace>,
     /// What the model is told of sequences, where it has them.
     pub sequences: Option<SequenceInputs>,
+    /// Tells all its times.
+    pub clock: Clock,
+}
+
+impl ModelContext {
+    /// Names one of its instances in an event.
+    pub fn instance_name(&self, instance: &str) -> InstanceName {
+        let (model, version) = (self.name.clone(), self.version);
+        InstanceName { model, version, instance: instance.to_owned() }
+    }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use galatea_backend::{Batch, ModelInstance, PendingRequest};
-use galatea_types::Error;
+use galatea_types::{DebugEvent, Error};
 
 use super::{
     context::ModelContext,
@@ -42,7 +42,7 @@ impl Executor {
         slot: InstanceSlot,
         instance: Box<dyn ModelInstance>,
     ) -> Box<Self> {
-        let busy_until = Instant::now();
+        let busy_until = context.clock.now();
         Box::new(Self { context, slot, instance, has_panicked: false, handed_over: 0, busy_until })
     }
 
@@ -57,7 +57,7 @@ impl Executor {
         while self.instance.is_behind() && queue.can_do_without(*index) {
             self.instance.catch_up(CATCH_UP_STEP);
         }
-        self.busy_until = Instant::now();
+        self.busy_until = self.context.clock.now();
     }
 
     /// It has nothing to do from now on. One that answers after `execute` has returned is at work until it has answered:
@@ -81,6 +81,7 @@ impl Executor {
     /// Returns how many requests are finished.
     pub fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let count = requests.len();
+        self.report_batch(count);
         let bytes = if self.context.pace.is_some() { input_bytes(&requests) } else { 0 };
         let taken = requests.into_iter().map(|request| self.slot.responses.take(request));
         let batch = self.new_batch(taken);
@@ -95,6 +96,7 @@ impl Executor {
 
     /// Has the instance execute a batch. After a panic it counts as broken.
     pub(super) fn run(&mut self, mut batch: Batch) -> (Batch, Option<Arc<StreamAccounting>>) {
+        self.report_execution(batch.len());
         let InstanceSlot { queue, responses, streams: open, busy, .. } = &self.slot;
         let begun = batch.execution().received;
         if !self.context.may_answer_later {
@@ -136,7 +138,31 @@ impl Executor {
             self.slot.spec.name,
             requests.len()
         );
-        Batch::new(self.context.name.clone(), self.context.version, requests)
+        let ModelContext { clock, name, version, .. } = &*self.context;
+        Batch::by_clock(clock, name.clone(), *version, requests)
+    }
+
+    pub(super) fn report_idle(&self) {
+        self.context.execution.events.report(|| {
+            let instance = self.context.instance_name(&self.slot.spec.name);
+            DebugEvent::InstanceIdle { instance }
+        });
+    }
+
+    fn report_batch(&self, requests: usize) {
+        if self.context.has_batching {
+            self.context.execution.events.report(|| {
+                let instance = self.context.instance_name(&self.slot.spec.name);
+                DebugEvent::BatchFormed { instance, requests }
+            });
+        }
+    }
+
+    pub(super) fn report_execution(&self, requests: usize) {
+        self.context.execution.events.report(|| {
+            let instance = self.context.instance_name(&self.slot.spec.name);
+            DebugEvent::ExecutionBegan { instance, requests }
+        });
     }
 
     /// From now on the instance counts as broken. Returns the error for clients.

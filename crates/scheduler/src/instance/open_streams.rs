@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Instant};
 
+use galatea_types::Clock;
+
 use crate::{
     load::BusyTime,
     sync::{Condvar, CondvarExt, LockExt, Mutex},
@@ -13,14 +15,15 @@ pub(crate) struct OpenStreams {
     changed: Condvar,
     /// Of the instance, which is at work as long as there are any.
     busy: Arc<BusyTime>,
+    clock: Clock,
 }
 
 /// One of them, until it is dropped.
 pub(crate) struct OpenStream(Arc<OpenStreams>);
 
 impl OpenStreams {
-    pub fn new(busy: Arc<BusyTime>) -> Self {
-        Self { count: Mutex::new(0), changed: Condvar::new(), busy }
+    pub fn new(busy: Arc<BusyTime>, clock: Clock) -> Self {
+        Self { count: Mutex::new(0), changed: Condvar::new(), busy, clock }
     }
 
     /// `begun`: when the execution began.
@@ -44,7 +47,7 @@ impl Drop for OpenStream {
         let mut count = self.0.count.lock_unpoisoned();
         *count -= 1;
         if *count == 0 {
-            self.0.busy.end(Instant::now());
+            self.0.busy.end(self.0.clock.now());
         }
         drop(count);
         self.0.changed.notify_all();

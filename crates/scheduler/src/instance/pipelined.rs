@@ -88,6 +88,7 @@ impl Executor {
     fn batch_of(&self, request: QueuedRequest) -> Batch {
         let batch = self.new_batch([self.slot.responses.take(request)]);
         self.slot.busy.begin(batch.execution().received);
+        self.report_execution(1);
         batch
     }
 

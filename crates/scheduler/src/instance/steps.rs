@@ -45,7 +45,9 @@ impl Executor {
         let Some(filler) = rows.iter().flatten().next().map(|row| inputs.filler(row)) else {
             return Vec::new();
         };
-        rows.into_iter().map(|row| row.unwrap_or_else(|| filler.pending())).collect()
+        rows.into_iter()
+            .map(|row| row.unwrap_or_else(|| filler.pending(self.context.clock.now())))
+            .collect()
     }
 
     /// What each step left, before it is answered: its client may send the next one at once.
@@ -63,7 +65,7 @@ impl Executor {
                     inputs.strip(&mut pending);
                     let states = std::mem::take(&mut pending.states);
                     let mut request = QueuedRequest { pending, arrival };
-                    request.continue_sequence();
+                    request.continue_sequence(self.context.clock.now());
                     self.slot.responses.accounting().queued();
                     (states, Some(request))
                 }

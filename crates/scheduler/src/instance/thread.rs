@@ -1,12 +1,8 @@
 //! The thread of one instance: it pulls batches and executes them, and restarts the instance when it broke.
 
-use std::{
-    cell::Cell,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cell::Cell, sync::Arc, time::Duration};
 
-use galatea_types::{Error, Result};
+use galatea_types::{DebugEvent, Error, Result};
 
 use super::{
     context::ModelContext,
@@ -43,7 +39,7 @@ pub(crate) fn run(
             let _ = ready.send(Ok(()));
             // The starter waits until no thread can send anything any more.
             drop(ready);
-            let backoff = RestartBackoff::new(Instant::now());
+            let backoff = RestartBackoff::new(context.clock.now());
             let executor = Executor::new(context, slot, instance);
             let thread = InstanceThread { executor, backoff, executors };
             thread.serve();
@@ -116,6 +112,7 @@ impl InstanceThread<'_> {
         let rest = || {
             if let Some(executor) = own.take() {
                 executor.rest();
+                executor.report_idle();
                 executors.leave(index, executor);
             }
         };
@@ -136,23 +133,32 @@ impl InstanceThread<'_> {
         // Panics come no faster than requests do: there is no need to slow them down.
         let mut wait = match has_panicked {
             true => Duration::ZERO,
-            false => self.backoff.after_break(Instant::now()),
+            false => self.backoff.after_break(context.clock.now()),
         };
         let mut is_given_up = false;
         loop {
+            // Before it is reported: a test may move its clock as soon as it is.
+            let deadline = context.clock.after(wait);
+            context.execution.events.report(|| DebugEvent::RestartPlanned {
+                instance: context.instance_name(&spec.name),
+                wait,
+            });
             if wait >= MAX_WAIT_FOR_RESTART {
                 give_up(&slot, &reason);
                 is_given_up = true;
             }
             let is_useless = || is_given_up || queue.is_retired(slot.index) || !queue.has_queued();
-            if queue.is_closed_within(slot.index, wait) && is_useless() {
+            if queue.is_closed_by(slot.index, deadline) && is_useless() {
                 return None;
             }
             match start(&slot, &context) {
                 Ok(instance) => {
-                    self.backoff.started(Instant::now());
+                    self.backoff.started(context.clock.now());
                     slot.responses.accounting().restarted();
                     log::info!("instance {} of model '{model}' was restarted", spec.name);
+                    context.execution.events.report(|| DebugEvent::WorkerRestarted {
+                        instance: context.instance_name(&spec.name),
+                    });
                     return Some(Self { executor: Executor::new(context, slot, instance), ..self });
                 }
                 Err(error) => reason = error,

@@ -3,7 +3,6 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    time::{Duration, Instant},
 };
 
 use galatea_backend::{Batch, ModelInstance, PendingRequest, SequenceStates};
@@ -37,7 +36,7 @@ pub(super) fn warm_up(
     for sample in &*context.warm_up {
         for iteration in 1..=sample.count {
             // What is still queued then waits for nothing more.
-            if slot.queue.is_closed_within(slot.index, Duration::ZERO) {
+            if slot.queue.is_closed_by(slot.index, context.clock.now()) {
                 return Ok(());
             }
             let (model, name, sample_name) = (&context.name, &slot.spec.name, &sample.name);
@@ -104,7 +103,12 @@ impl Execution<'_> {
         pending: Vec<PendingRequest>,
         instance: &mut dyn ModelInstance,
     ) -> Option<Error> {
-        let mut batch = Batch::new(self.context.name.clone(), self.context.version, pending);
+        let mut batch = Batch::by_clock(
+            &self.context.clock,
+            self.context.name.clone(),
+            self.context.version,
+            pending,
+        );
         let streams = self.context.may_answer_later.then(|| {
             let open = self.slot.streams.open(batch.execution().received);
             let (accounting, items) = (self.responses.accounting().clone(), Items::of(&batch));
@@ -126,8 +130,9 @@ impl Execution<'_> {
     }
 
     fn pending(&self, sample: &WarmupSample, responder: Responder) -> PendingRequest {
-        let mut context = RequestContext::new();
-        context.timeline.queued = Some(Instant::now());
+        let now = self.context.clock.now();
+        let mut context = RequestContext::received_at(now);
+        context.timeline.queued = Some(now);
         let mut pending = PendingRequest::new(sample.request.clone(), context, responder);
         if let Some(sequences) = &self.context.sequences {
             sequences.complete(&mut pending, SequenceStates::default(), true);

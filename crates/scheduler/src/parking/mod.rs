@@ -20,13 +20,15 @@ mod timekeeper;
 
 use std::{
     ops::{Deref, DerefMut},
-    time::{Duration, Instant},
+    time::Instant,
 };
+
+use galatea_types::Clock;
 
 use self::{sleepers::Sleepers, timekeeper::Timekeeper};
 use crate::{
     queue::GrowingBatch,
-    sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_timeout_while},
+    sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_while_until},
 };
 
 /// A value under a lock, and the threads that sleep until it has something for them.
@@ -38,6 +40,8 @@ pub(crate) struct Parking<S> {
     observers: Condvar,
     /// Where the thread sleeps that looks when a time has come.
     timekeeper: Condvar,
+    /// Tells when a wait is over.
+    clock: Clock,
 }
 
 struct State<S> {
@@ -65,7 +69,7 @@ pub(crate) struct Locked<'a, S> {
 
 impl<S> Parking<S> {
     /// `lanes`: how many there are, at least one.
-    pub fn new(value: S, lanes: usize) -> Self {
+    pub fn new(value: S, lanes: usize, clock: Clock) -> Self {
         let lanes = lanes.max(1);
         Self {
             state: Mutex::new(State {
@@ -78,6 +82,7 @@ impl<S> Parking<S> {
             leaders: (0..lanes).map(|_| Condvar::new()).collect(),
             observers: Condvar::new(),
             timekeeper: Condvar::new(),
+            clock,
         }
     }
 
@@ -92,13 +97,19 @@ impl<S> Parking<S> {
         Locked { parking: self, state: self.state.lock_unpoisoned(), lane }
     }
 
-    /// Waits until `condition` holds, for `timeout` at most; returns whether it does. The condition is looked at
+    /// Returns the clock that tells when a wait is over.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Waits until `condition` holds, until `deadline` at most; returns whether it does. The condition is looked at
     /// again after each [`Locked::notify_observers`].
-    pub fn wait_for(&self, timeout: Duration, condition: impl Fn(&S) -> bool) -> bool {
+    pub fn wait_until(&self, deadline: Instant, condition: impl Fn(&S) -> bool) -> bool {
         let mut state = self.state.lock_unpoisoned();
         state.observing += 1;
         let is_waiting = |state: &mut State<S>| !condition(&state.value);
-        let waited = wait_timeout_while(&self.state, &self.observers, state, timeout, is_waiting);
+        let place = (&self.state, &self.observers);
+        let waited = wait_while_until(&self.clock, place, state, deadline, is_waiting);
         let (mut state, is_timed_out) = waited;
         state.observing -= 1;
         !is_timed_out
@@ -109,6 +120,11 @@ impl<'a, S> Locked<'a, S> {
     /// The same lock, for what concerns another lane.
     pub fn in_lane(self, lane: usize) -> Self {
         Self { lane, ..self }
+    }
+
+    /// Returns the present instant, by the clock that tells when a wait is over.
+    pub fn now(&self) -> Instant {
+        self.parking.clock.now()
     }
 
     pub fn has_leader(&self) -> bool {
@@ -141,18 +157,19 @@ impl<'a, S> Locked<'a, S> {
         self
     }
 
-    /// [`Locked::sleep`] for `limit` at most, and longer only where another thread does its work.
-    pub fn sleep_for(
+    /// [`Locked::sleep`] until `deadline` at most, and longer only where another thread does its work.
+    pub fn sleep_until(
         mut self,
         thread: usize,
-        limit: Duration,
+        deadline: Instant,
         is_needed: impl Fn(&S) -> bool,
     ) -> Self {
         let place = self.state.sleepers.fall_asleep(thread, self.lane);
         let Self { parking, mut state, lane } = self;
         let is_waiting =
             |state: &mut State<S>| state.sleepers.sleeps_on(thread, || is_needed(&state.value));
-        state = wait_timeout_while(&parking.state, &place, state, limit, is_waiting).0;
+        let own = (&parking.state, &*place);
+        state = wait_while_until(&parking.clock, own, state, deadline, is_waiting).0;
         let is_replaced = |state: &mut State<S>| state.sleepers.is_replaced(thread);
         state = place.wait_while_unpoisoned(state, is_replaced);
         Self { parking, state, lane }.awake(thread)
@@ -162,14 +179,13 @@ impl<'a, S> Locked<'a, S> {
     /// `is_needed` for another reason.
     pub fn lead(mut self, batch: GrowingBatch, is_needed: impl Fn(&S) -> bool) -> Self {
         self.state.leaders[self.lane] = Some(Leader { batch, is_woken: false });
-        let timeout = batch.until.saturating_duration_since(Instant::now());
         let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| {
             let leader = state.leaders[lane].as_ref();
             !leader.is_none_or(|leader| leader.is_woken) && !is_needed(&state.value)
         };
-        let leader = &parking.leaders[lane];
-        let waited = wait_timeout_while(&parking.state, leader, state, timeout, is_waiting);
+        let place = (&parking.state, &parking.leaders[lane]);
+        let waited = wait_while_until(&parking.clock, place, state, batch.until, is_waiting);
         let mut state = waited.0;
         state.leaders[lane] = None;
         Self { parking, state, lane }

@@ -1,15 +1,17 @@
 //! Lost wake-ups, looked for by a model checker: it runs the threads of each test in many orders, and fails when
 //! all of them sleep.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use shuttle::{sync::Barrier, thread};
 
 use super::*;
 
 const ITERATIONS: usize = 1000;
-/// A time-out that is never over for the model checker.
-const NEVER: Duration = Duration::from_secs(86400);
+/// An instant that never comes for the model checker.
+fn never() -> Instant {
+    Instant::now() + Duration::from_secs(86400)
+}
 
 /// A number of things to be taken, and whether more will come.
 #[derive(Default)]
@@ -19,6 +21,10 @@ struct Things {
 }
 
 type Shared = Arc<Parking<Things>>;
+
+fn parking() -> Parking<Things> {
+    Parking::new(Things::default(), 1, Clock::system())
+}
 
 /// Adds things, and wakes the threads that take them.
 fn add(parking: &Shared, count: u64, one_is_enough: bool) {
@@ -58,7 +64,7 @@ fn take_singly(parking: &Shared, thread: usize) -> u64 {
 
 /// The same two by two: one thread waits as the leader while there is only one thing.
 fn take_in_pairs(parking: &Shared, thread: usize) -> u64 {
-    let batch = GrowingBatch { until: Instant::now() + NEVER, enough_items: 2 };
+    let batch = GrowingBatch { until: never(), enough_items: 2 };
     let (mut things, mut taken) = (parking.lock(), 0);
     loop {
         things = match (things.left, things.is_closed) {
@@ -76,7 +82,7 @@ fn take_in_pairs(parking: &Shared, thread: usize) -> u64 {
 /// Runs two threads that add three things each beside three that take them.
 fn check(take: fn(&Shared, usize) -> u64, one_is_enough: bool) {
     let run = move || {
-        let parking = Arc::new(Parking::new(Things::default(), 1));
+        let parking = Arc::new(parking());
         let spawn = |f: Box<dyn FnOnce(&Shared) -> u64 + Send>| {
             let parking = parking.clone();
             thread::spawn(move || f(&parking))
@@ -92,7 +98,7 @@ fn check(take: fn(&Shared, usize) -> u64, one_is_enough: bool) {
             adder.join().expect("no panic");
         }
         // All is taken before closing wakes everybody.
-        assert!(parking.wait_for(NEVER, |things| things.left == 0));
+        assert!(parking.wait_until(never(), |things| things.left == 0));
         let mut things = parking.lock();
         things.is_closed = true;
         things.wake_all();
@@ -124,7 +130,8 @@ fn a_leader_is_woken_when_its_batch_is_complete() {
 fn a_leader_gives_up_when_its_time_is_over() {
     shuttle::check_random(
         || {
-            let parking = Arc::new(Parking::new(Things { left: 1, is_closed: false }, 1));
+            let parking =
+                Arc::new(Parking::new(Things { left: 1, is_closed: false }, 1, Clock::system()));
             let batch =
                 GrowingBatch { until: Instant::now() + Duration::from_secs(60), enough_items: 2 };
             let things = parking.lock().lead(batch, |things| things.is_closed);
@@ -137,7 +144,7 @@ fn a_leader_gives_up_when_its_time_is_over() {
 #[test]
 fn nobody_sleeps_while_there_is_work_for_another_thread() {
     let run = || {
-        let parking = Arc::new(Parking::new(Things::default(), 1));
+        let parking = Arc::new(parking());
         // Each thread is busy until all of them are.
         let all_busy = Arc::new(Barrier::new(3));
         let takers = [0, 1, 2].map(|number| {
@@ -167,7 +174,7 @@ fn each_lane_is_woken_for_its_own_work() {
         is_closed: bool,
     }
     let run = || {
-        let parking = Arc::new(Parking::new(Two::default(), 2));
+        let parking = Arc::new(Parking::new(Two::default(), 2, Clock::system()));
         let threads: Vec<_> = (0..2)
             .map(|lane| {
                 let parking = parking.clone();
@@ -227,7 +234,7 @@ fn add_and_take(parking: &Shared, count: u64) -> u64 {
 #[test]
 fn a_thread_that_is_replaced_sleeps_on_and_then_looks_for_what_woke_it() {
     let run = || {
-        let parking = Arc::new(Parking::new(Things::default(), 1));
+        let parking = Arc::new(parking());
         let takers: Vec<_> = (0..2)
             .map(|number| {
                 let parking = parking.clone();

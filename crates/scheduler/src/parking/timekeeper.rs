@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::{Locked, State};
-use crate::sync::{CondvarExt, wait_timeout_while};
+use crate::sync::{CondvarExt, wait_while_until};
 
 /// When the thread looks next.
 #[derive(Default)]
@@ -46,14 +46,13 @@ impl<S> Locked<'_, S> {
             let is_waiting =
                 |state: &mut State<S>| state.timekeeper.next == next && !is_needed(&state.value);
             let Self { parking, state, lane } = self;
-            let limit = next.map(|next| next.saturating_duration_since(Instant::now()));
-            let (state, is_time) = match limit {
+            let (state, is_time) = match next {
                 None => (parking.timekeeper.wait_while_unpoisoned(state, is_waiting), false),
-                Some(limit) => wait_timeout_while(
-                    &parking.state,
-                    &parking.timekeeper,
+                Some(next) => wait_while_until(
+                    &parking.clock,
+                    (&parking.state, &parking.timekeeper),
                     state,
-                    limit,
+                    next,
                     is_waiting,
                 ),
             };

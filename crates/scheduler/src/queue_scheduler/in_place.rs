@@ -30,6 +30,7 @@ pub(super) fn pace(
     model: &dyn Model,
     execution: &ExecutionRules,
     instances: &[InstanceSpec],
+    now: Instant,
 ) -> Option<Pace> {
     let only_computes = model.computes_on_any_thread()
         && !config.is_decoupled()
@@ -45,7 +46,7 @@ pub(super) fn pace(
     // Threads of connections have no permits, and are placed like no instance.
     let is_free = execution.rate_limiter.is_none()
         && instances.iter().all(|spec| execution.placement(config, spec).is_default());
-    (only_computes && takes_at_once && is_free).then(|| Pace::new(Instant::now()))
+    (only_computes && takes_at_once && is_free).then(|| Pace::new(now))
 }
 
 /// Executes the requests of a model on the threads that bring them.
@@ -95,7 +96,7 @@ impl LateWork for InPlaceExecution {
             return self.queue.end_turn(instance, 0);
         };
         let mut turn = Turn { owner: self, instance, executor: Some(executor), done: 0 };
-        turn.execute_until(Instant::now() + LIMIT);
+        turn.execute_until(self.context.clock.now() + LIMIT);
     }
 
     fn abandon(&self, instance: usize) {

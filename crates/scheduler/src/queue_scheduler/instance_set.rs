@@ -186,13 +186,13 @@ impl InstanceSet {
         spec: InstanceSpec,
         ready: Outcomes,
     ) -> Result<()> {
-        let busy = context.load.add_instance(Instant::now());
+        let busy = context.load.add_instance(context.clock.now());
         let slot = InstanceSlot {
             queue: self.queue.clone(),
             responses: self.responses.clone(),
             index,
             spec: spec.clone(),
-            streams: Arc::new(OpenStreams::new(busy.clone())),
+            streams: Arc::new(OpenStreams::new(busy.clone(), context.clock.clone())),
             busy,
         };
         let (context, executors) = (context.clone(), self.executors.clone());

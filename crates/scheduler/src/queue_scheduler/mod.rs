@@ -45,7 +45,7 @@ pub struct SchedulerSpec {
     pub model: Arc<dyn Model>,
     /// One thread is started for each.
     pub instances: Vec<InstanceSpec>,
-    /// Where requests are counted.
+    /// Where requests are counted. Its clock tells the scheduler all times.
     pub statistics: Arc<ModelStatistics>,
     /// What each state of a sequence begins with, under the name of the model's input and with a batch dimension where the
     /// model has one, in the order of the configuration.
@@ -91,14 +91,15 @@ impl QueueScheduler {
         let starts_one_by_one = spec.starts_one_by_one;
         execution.warn_of_missing(&config);
         let limiter = execution.rate_limiter.as_ref();
-        let queue = RequestQueue::limited(&config, instances.len(), hold, limiter);
+        let clock = statistics.clock().clone();
+        let queue = RequestQueue::limited(&config, instances.len(), hold, limiter, clock.clone());
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
         let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
         let responses = Responses::new(config.name().clone(), accounting.clone(), order);
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let set = InstanceSet::new(queue, responses, starts_one_by_one);
-        let pace = in_place::pace(&config, &*model, &execution, &instances);
+        let pace = in_place::pace(&config, &*model, &execution, &instances, clock.now());
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
             version,
@@ -115,6 +116,7 @@ impl QueueScheduler {
             load: LoadMeter::default(),
             pace,
             sequences: sequence_inputs(&config, spec.initial_states),
+            clock,
         });
         let has_batching = config.has_batching();
         let per_execution = per_execution(&config);
@@ -122,7 +124,7 @@ impl QueueScheduler {
         let in_place = set.in_place(context.clone());
         let scheduler =
             Self { set, context, in_place, has_batching, per_execution, accounting, changing };
-        scheduler.sample_load(Instant::now());
+        scheduler.sample_load(scheduler.context.clock.now());
         scheduler.start_instances(instances).inspect_err(|_| scheduler.stop())?;
         Ok(Arc::new(scheduler))
     }
@@ -170,7 +172,7 @@ impl QueueScheduler {
     pub fn change_instances(&self, added: Vec<InstanceSpec>, removed: &[usize]) -> Result<()> {
         let _one_at_a_time = self.changing.lock_unpoisoned();
         self.set.add(&self.context, added)?;
-        let deadline = Instant::now() + REMOVAL_LIMIT;
+        let deadline = self.context.clock.now() + REMOVAL_LIMIT;
         self.set.remove(removed, deadline);
         Ok(())
     }
@@ -199,7 +201,7 @@ impl QueueScheduler {
         let PendingRequest { request, context, .. } = pending;
         if is_mistake {
             // As any other request that does not fit the model, it is not counted.
-            context.finish(Instant::now());
+            context.finish(self.context.clock.now());
             return error;
         }
         self.accounting.failed(&request.id, context, reason, &error);
@@ -260,11 +262,11 @@ impl Scheduler for QueueScheduler {
             && let Some(failure) = refusals::unfit(sequences, &self.context.name, &request)
         {
             let mut context = context;
-            context.finish(Instant::now());
+            context.finish(self.context.clock.now());
             return Err(Refused::new(failure.into(), responder));
         }
         let mut pending = PendingRequest::new(request, context, responder);
-        let now = Instant::now();
+        let now = self.context.clock.now();
         pending.context.timeline.queued = Some(now);
         let caller = self.in_place.caller(&pending.request, now);
         // Counted first: an instance may take the request before `push` returns.

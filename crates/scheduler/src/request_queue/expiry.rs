@@ -39,19 +39,22 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     /// A request was queued that expires then. `are_released`: those that wait were held back until now.
     pub(super) fn expect_expiry(&mut self, expires_at: Option<Instant>, are_released: bool) {
         match (expires_at, are_released) {
-            (Some(_), true) => self.look_by(Instant::now()),
+            (Some(_), true) => {
+                let now = self.now();
+                self.look_by(now);
+            }
             (Some(expires_at), false) => self.look_by(expires_at),
             (None, _) => {}
         }
     }
 
     fn look_for_expired(&mut self) -> Vec<(T, NotExecuted)> {
-        let begin = Instant::now();
+        let begin = self.now();
         let (expired, next) = match self.is_held() {
             true => (Vec::new(), None),
             false => self.waiting.take_expired(begin),
         };
-        let end = Instant::now();
+        let end = self.now();
         self.wake_fed(usize::MAX);
         let pause = end.duration_since(begin).saturating_mul(SHARE_OF_TIME).max(MIN_PAUSE);
         self.looked(next, end.checked_add(pause).unwrap_or(end));

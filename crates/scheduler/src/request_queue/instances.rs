@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use galatea_types::Error;
 
-use super::{Outage, RequestQueue, left_until};
+use super::{Outage, RequestQueue};
 use crate::sequence::OfSequence;
 
 impl<T: OfSequence> RequestQueue<T> {
@@ -31,7 +31,7 @@ impl<T: OfSequence> RequestQueue<T> {
 
     /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
     pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
-        self.parking.wait_for(left_until(deadline), |state| state.health.is_gone(index))
+        self.parking.wait_until(deadline, |state| state.health.is_gone(index))
     }
 
     /// A thread of an instance has ended, or could not be started.
@@ -40,7 +40,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.parking.lock();
         state.live_threads -= 1;
         state.health.gone(index);
-        state.note_end(index);
+        self.note_end(&mut state, index);
         state.notify_observers();
         if state.live_threads == 0 {
             state.wake_timekeeper();
@@ -56,7 +56,8 @@ impl<T: OfSequence> RequestQueue<T> {
     pub fn instance_started(&self, index: usize) {
         let mut state = self.parking.lock();
         state.health.started(index);
-        state.waiting.instance_works(index);
+        let now = state.now();
+        state.waiting.instance_works(index, now);
         state.wake_fed(index);
     }
 
@@ -65,7 +66,8 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.parking.lock();
         let is_news = state.health.break_down(index, generation, reason.clone());
         if is_news {
-            state.waiting.instance_lost(index, &reason);
+            let now = state.now();
+            state.waiting.instance_lost(index, &reason, now);
             state.wake_all();
         }
         is_news
@@ -76,7 +78,8 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.parking.lock();
         let generation = state.health.generation(index);
         if state.health.break_down(index, generation, reason.clone()) {
-            state.waiting.instance_lost(index, &reason);
+            let now = state.now();
+            state.waiting.instance_lost(index, &reason, now);
         }
     }
 

@@ -3,14 +3,22 @@
 use std::time::{Duration, Instant};
 
 use super::{RequestQueue, State};
-use crate::sequence::OfSequence;
+use crate::{parking::Locked, sequence::OfSequence};
 
 impl<T: OfSequence> RequestQueue<T> {
     /// The instance has executed what it had. Told before it answers: whoever has an answer may be back with the next
     /// request at once, and is not to be taken for one more.
     pub fn about_to_answer(&self, index: usize) {
         if self.learns_delay {
-            self.parking.lock().note_end(index);
+            self.note_end(&mut self.parking.lock(), index);
+        }
+    }
+
+    /// The instance executes nothing from now on.
+    pub(super) fn note_end(&self, state: &mut Locked<'_, State<T>>, index: usize) {
+        if self.learns_delay {
+            let now = state.now();
+            state.note_end(index, now);
         }
     }
 
@@ -21,12 +29,11 @@ impl<T: OfSequence> RequestQueue<T> {
 }
 
 impl<T: OfSequence> State<T> {
-    /// The instance executes nothing from now on.
-    pub(super) fn note_end(&mut self, index: usize) {
+    fn note_end(&mut self, index: usize, now: Instant) {
         if let Some(backlog) = self.waiting.requests()
             && backlog.learns_delay()
         {
-            backlog.ended(index, Instant::now());
+            backlog.ended(index, now);
         }
     }
 }

@@ -26,7 +26,7 @@ use std::{
 };
 
 use galatea_config::ModelConfig;
-use galatea_types::{CorrelationId, Error};
+use galatea_types::{Clock, CorrelationId, Error};
 
 pub(crate) use self::{handed_over::HandedOver, in_place::Caller, waiting::NotExecuted};
 use self::{
@@ -158,13 +158,15 @@ impl<T: OfSequence> From<usize> for Done<T> {
 
 impl<T: OfSequence> RequestQueue<T> {
     /// `hold`: nothing is executed until so many requests wait.
-    pub fn new(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
+    pub fn new(config: &ModelConfig, instances: usize, hold: Hold, clock: Clock) -> Self {
         let mut waiting = Waiting::from_config(config, instances, hold);
         let lanes = if waiting.is_per_instance() { instances } else { 1 };
+        let epoch = clock.now();
+        let learns_delay = waiting.requests().is_some_and(|backlog| backlog.learns_delay());
         Self {
-            needs_clock: waiting.needs_clock(),
+            needs_clock: waiting.needs_clock() || learns_delay,
             joins_requests: waiting.joins_requests(),
-            learns_delay: waiting.requests().is_some_and(|backlog| backlog.learns_delay()),
+            learns_delay,
             is_per_instance: waiting.is_per_instance(),
             parking: Parking::new(
                 State {
@@ -178,8 +180,9 @@ impl<T: OfSequence> RequestQueue<T> {
                     health: InstanceHealth::new(instances),
                 },
                 lanes,
+                clock,
             ),
-            epoch: Instant::now(),
+            epoch,
             permits: None,
         }
     }
@@ -231,7 +234,7 @@ impl<T: OfSequence> RequestQueue<T> {
         let mut state = self.lock_for(index);
         state.finish(done.requests);
         state.finish_steps(index, done.steps);
-        state.note_end(index);
+        self.note_end(&mut state, index);
         self.looks_for_work(index);
         loop {
             let dropped = state.take_dropped();
@@ -257,7 +260,7 @@ impl<T: OfSequence> RequestQueue<T> {
                     Back::Nothing => {}
                     Back::NotYet => {
                         rest();
-                        state = state.sleep_for(index, UNREAD_PAUSE, |s| s.is_called_off(index));
+                        state = self.sleep_while_unread(state, index);
                         continue;
                     }
                 }
@@ -304,7 +307,8 @@ impl<T: OfSequence> RequestQueue<T> {
     /// that pulls finds them by itself when it comes to them; this is for the time until then.
     pub fn take_abandoned(&self) -> Vec<(T, NotExecuted)> {
         let mut state = self.parking.lock();
-        let mut abandoned = state.waiting.take_abandoned();
+        let now = state.now();
+        let mut abandoned = state.waiting.take_abandoned(now);
         state.executing += abandoned.len();
         // These count as taken already. What waits behind one in an instance had to be taken with it.
         let (taken, others) = state.handed_over.take_back_all(T::is_abandoned);
@@ -327,7 +331,8 @@ impl<T: OfSequence> RequestQueue<T> {
     /// See [`Scheduler::expect_no_more`](crate::Scheduler::expect_no_more).
     pub fn expect_no_more(&self) {
         let mut state = self.parking.lock();
-        state.waiting.expect_no_more(Instant::now());
+        let now = state.now();
+        state.waiting.expect_no_more(now);
         state.wake_fed(usize::MAX);
     }
 
@@ -335,26 +340,27 @@ impl<T: OfSequence> RequestQueue<T> {
     pub fn close(&self) {
         let mut state = self.parking.lock();
         if state.is_held() {
-            state.look_by(Instant::now());
+            let now = state.now();
+            state.look_by(now);
         }
         state.is_closed = true;
         state.wake_all();
     }
 
-    /// Waits; true as soon as the queue is closed or the instance retired.
-    pub fn is_closed_within(&self, index: usize, timeout: Duration) -> bool {
-        self.parking.wait_for(timeout, |s| s.is_closed || s.health.is_retired(index))
+    /// Waits until `deadline`; true as soon as the queue is closed or the instance retired.
+    pub fn is_closed_by(&self, index: usize, deadline: Instant) -> bool {
+        self.parking.wait_until(deadline, |s| s.is_closed || s.health.is_retired(index))
     }
 
     /// Waits until no request is in flight, without closing; false when that is not so by `deadline`.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
-        self.parking.wait_for(left_until(deadline), |state| state.in_flight() == 0)
+        self.parking.wait_until(deadline, |state| state.in_flight() == 0)
     }
 
     /// Waits until all threads and all streams have ended; false when they have not by `deadline`.
     pub fn wait_for_end(&self, deadline: Instant) -> bool {
         let has_ended = |state: &State<T>| state.live_threads == 0 && state.executing == 0;
-        self.parking.wait_for(left_until(deadline), has_ended)
+        self.parking.wait_until(deadline, has_ended)
     }
 
     fn decide(&self, state: &mut Locked<'_, State<T>>, index: usize) -> Decision {
@@ -363,7 +369,17 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     fn now(&self) -> Instant {
-        if self.needs_clock { Instant::now() } else { self.epoch }
+        if self.needs_clock { self.parking.clock().now() } else { self.epoch }
+    }
+
+    /// Sleeps until what comes before a request that waits in another instance may have been read.
+    fn sleep_while_unread<'a>(
+        &self,
+        state: Locked<'a, State<T>>,
+        index: usize,
+    ) -> Locked<'a, State<T>> {
+        let look = self.parking.clock().after(UNREAD_PAUSE);
+        state.sleep_until(index, look, |s| s.is_called_off(index))
     }
 
     fn lock_for(&self, index: usize) -> Locked<'_, State<T>> {
@@ -459,8 +475,4 @@ impl<T: OfSequence> State<T> {
         self.executing += dropped.len();
         dropped
     }
-}
-
-fn left_until(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now())
 }

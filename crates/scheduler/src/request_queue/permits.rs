@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::InstanceSpec;
 use galatea_config::ModelConfig;
-use galatea_types::Result;
+use galatea_types::{Clock, Result};
 
 use super::{RequestQueue, State};
 use crate::{
@@ -24,10 +24,11 @@ impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
         instances: usize,
         hold: Hold,
         limiter: Option<&Arc<RateLimiter>>,
+        clock: Clock,
     ) -> Arc<Self> {
         Arc::new_cyclic(|queue: &Weak<Self>| {
             let permits = limiter.map(|limiter| limiter.permits(queue.clone()));
-            Self { permits, ..Self::new(config, instances, hold) }
+            Self { permits, ..Self::new(config, instances, hold, clock) }
         })
     }
 }
@@ -152,8 +153,12 @@ mod tests {
         queue.register(index, &spec, &config).expect("there is enough");
     }
 
+    fn limited(config: &ModelConfig, instances: usize, limiter: &Arc<RateLimiter>) -> Queue {
+        RequestQueue::limited(config, instances, Hold::default(), Some(limiter), Clock::system())
+    }
+
     fn new_queue(limiter: &Arc<RateLimiter>, more: &str) -> Queue {
-        let queue: Queue = RequestQueue::limited(&config(more), 2, Hold::default(), Some(limiter));
+        let queue = limited(&config(more), 2, limiter);
         (0..2).for_each(|index| register(&queue, index));
         queue
     }
@@ -261,8 +266,7 @@ mod tests {
                 let supply = crate::ResourceSupply { name: "R".into(), count: 0, device: None };
                 let limiter = RateLimiter::new(vec![supply]);
                 let config = config("");
-                let queue: Queue =
-                    RequestQueue::limited(&config, 1, Hold::default(), Some(&limiter));
+                let queue = limited(&config, 1, &limiter);
                 let group = Arc::new(config.instance_groups()[0].clone());
                 let spec = InstanceSpec { group, ..instance_spec("m", 0) };
                 let error = queue.register(0, &spec, &config).expect_err("refused");

@@ -1,7 +1,5 @@
 //! Requests of sequences in a queue: each goes to the instance that has its sequence.
 
-use std::time::Instant;
-
 use super::{Accepted, Refusal, RequestQueue, State, waiting::Waiting};
 use crate::{
     parking::Locked,
@@ -15,10 +13,11 @@ impl<T: OfSequence> RequestQueue<T> {
         mut state: Locked<'_, State<T>>,
         request: T,
     ) -> Result<Accepted, (T, Refusal)> {
+        let now = state.now();
         let Waiting::Sequences(sequences) = &mut state.waiting else {
             return Err((request, Refusal::OfSequence(SequenceRefusal::NoSequence)));
         };
-        let pushed = sequences.push(request, Instant::now());
+        let pushed = sequences.push(request, now);
         let event = sequences.next_event();
         let pushed = match pushed {
             Ok(pushed) => pushed,
@@ -50,8 +49,9 @@ impl<T: OfSequence> Locked<'_, State<T>> {
         if steps.is_empty() {
             return;
         }
+        let now = self.now();
         if let Waiting::Sequences(sequences) = &mut self.waiting {
-            sequences.finish(index, steps, Instant::now());
+            sequences.finish(index, steps, now);
         }
     }
 

@@ -78,7 +78,7 @@ impl OfSequence for Numbered {
 
     fn begin_own_sequence(&mut self, _: u64) {}
 
-    fn continue_sequence(&mut self) {}
+    fn continue_sequence(&mut self, _: Instant) {}
 }
 
 /// A deadline that never comes for the model checker.
@@ -95,6 +95,7 @@ pub(super) fn direct(instances: usize, hold_until_queued: usize) -> Queue {
         &config,
         instances,
         Hold { queued: hold_until_queued, backlogged: 0 },
+        Clock::system(),
     ))
 }
 
@@ -104,7 +105,7 @@ fn pairs(instances: usize) -> Queue {
         "name: 'm' backend: 'm' max_batch_size: 2
          dynamic_batching { max_queue_delay_microseconds: 7200000000 }",
     );
-    Arc::new(RequestQueue::new(&config, instances, Hold::default()))
+    Arc::new(RequestQueue::new(&config, instances, Hold::default(), Clock::system()))
 }
 
 /// Pulls until the queue ends; the arrivals of what was executed.
@@ -322,7 +323,8 @@ fn expired_requests_are_taken_once_and_their_thread_ends() {
             "name: 'm' backend: 'm' max_batch_size: 2 dynamic_batching {
                default_queue_policy { default_timeout_microseconds: 1 } }",
         );
-        let queue = Arc::new(RequestQueue::new(&config, instances, Hold::default()));
+        let queue =
+            Arc::new(RequestQueue::new(&config, instances, Hold::default(), Clock::system()));
         let spawn = |f: OnQueue| {
             let queue = queue.clone();
             thread::spawn(move || f(&queue))

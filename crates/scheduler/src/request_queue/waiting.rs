@@ -133,7 +133,7 @@ impl<T: OfSequence> Waiting<T> {
             Self::Requests(backlog) => {
                 let requests = backlog.take(count);
                 if backlog.learns_delay() {
-                    backlog.begins(instance, &requests, Instant::now());
+                    backlog.begins(instance, &requests, now);
                 }
                 let count = requests.len();
                 (Batch::Requests(requests), count)
@@ -172,7 +172,7 @@ impl<T: OfSequence> Waiting<T> {
     }
 
     /// Removes all that nobody waits for, and what is over with it.
-    pub fn take_abandoned(&mut self) -> Vec<(T, NotExecuted)> {
+    pub fn take_abandoned(&mut self, now: Instant) -> Vec<(T, NotExecuted)> {
         match self {
             Self::Requests(backlog) => {
                 let abandoned = backlog.take_abandoned().into_iter();
@@ -180,7 +180,7 @@ impl<T: OfSequence> Waiting<T> {
                 abandoned.map(|request| (request, reason.clone())).collect()
             }
             Self::Sequences(sequences) => {
-                sequences.drop_abandoned(Instant::now());
+                sequences.drop_abandoned(now);
                 self.take_dropped()
             }
         }
@@ -194,15 +194,15 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    pub fn instance_works(&mut self, instance: usize) {
+    pub fn instance_works(&mut self, instance: usize, now: Instant) {
         if let Self::Sequences(sequences) = self {
-            sequences.instance_works(instance, Instant::now());
+            sequences.instance_works(instance, now);
         }
     }
 
-    pub fn instance_lost(&mut self, instance: usize, reason: &Error) {
+    pub fn instance_lost(&mut self, instance: usize, reason: &Error, now: Instant) {
         if let Self::Sequences(sequences) = self {
-            sequences.instance_lost(instance, reason, Instant::now());
+            sequences.instance_lost(instance, reason, now);
         }
     }
 

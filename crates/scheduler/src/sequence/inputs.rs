@@ -29,10 +29,10 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// One row.
-    pub fn pending(&self) -> PendingRequest {
-        let mut context = RequestContext::new();
-        context.timeline.queued = Some(Instant::now());
+    /// One row of a batch that is made now.
+    pub fn pending(&self, now: Instant) -> PendingRequest {
+        let mut context = RequestContext::received_at(now);
+        context.timeline.queued = Some(now);
         let pending = PendingRequest::new(self.request.clone(), context, Responder::spent());
         PendingRequest { states: self.states.clone(), is_filler: true, ..pending }
     }

@@ -1,5 +1,7 @@
 //! What a scheduler of sequences must know of a request.
 
+use std::time::Instant;
+
 use galatea_types::CorrelationId;
 
 use crate::queue::Queued;
@@ -18,7 +20,7 @@ pub(crate) trait OfSequence: Queued {
     /// It was made the first request of a sequence that only the server knows by this number.
     fn begin_own_sequence(&mut self, number: u64);
     /// It goes on with its sequence, after an execution that left it unfinished.
-    fn continue_sequence(&mut self);
+    fn continue_sequence(&mut self, now: Instant);
 }
 
 /// Who may add requests to a sequence.

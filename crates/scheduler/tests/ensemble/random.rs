@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, sync::mpsc, thread};
 
+use galatea_test_support::eventually;
 use proptest::prelude::*;
 
-use crate::rig::{StepSetup, ensemble, eventually, joined, step, tensor, text};
+use crate::rig::{StepSetup, ensemble, joined, step, tensor, text};
 
 /// What each step reads (numbers of earlier tensors), and how it answers.
 #[derive(Clone, Debug)]

@@ -4,8 +4,6 @@ use std::{
     collections::VecDeque,
     ops::Deref,
     sync::{Arc, Mutex},
-    thread,
-    time::{Duration, Instant},
 };
 
 use galatea_backend::{
@@ -14,10 +12,10 @@ use galatea_backend::{
 };
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{EnsembleScheduler, EnsembleSpec, Scheduler, StepModel};
-use galatea_telemetry::{ModelStatistics, StatisticsSnapshot};
+use galatea_telemetry::{DistributionSettings, ModelStatistics, StatisticsSnapshot};
 use galatea_types::{
-    DataType, InferRequest, InferResponse, Refused, RequestContext, Responder, Response,
-    ResponseSink, Result, Tensor,
+    DataType, InferRequest, InferResponse, ManualClock, Refused, RequestContext, Responder,
+    Response, ResponseSink, Result, Tensor,
 };
 
 /// A request as it comes to a step's model.
@@ -206,6 +204,8 @@ pub fn text(tensor: &Tensor) -> String {
 pub struct Rig {
     pub scheduler: Arc<EnsembleScheduler>,
     statistics: Arc<ModelStatistics>,
+    /// Tells all times of the ensemble.
+    pub clock: ManualClock,
 }
 
 /// An ensemble; inputs and outputs are names, an input with `?` is optional.
@@ -235,19 +235,21 @@ pub fn build(
         text += &step;
     }
     let config = changed(&model_config(&(text + "}")), adjust);
-    let statistics = Arc::new(ModelStatistics::default());
+    let clock = ManualClock::new();
+    let settings = DistributionSettings::default();
+    let statistics = Arc::new(ModelStatistics::new(&settings, clock.clock()));
     let spec = EnsembleSpec {
         config: Arc::new(config),
         version: 3,
         models,
         statistics: statistics.clone(),
     };
-    Ok(Rig { scheduler: Arc::new(EnsembleScheduler::new(spec)?), statistics })
+    Ok(Rig { scheduler: Arc::new(EnsembleScheduler::new(spec)?), statistics, clock })
 }
 
 impl Rig {
     pub fn submit(&self, request: InferRequest) -> Answers {
-        self.submit_in(request, 1, RequestContext::new())
+        self.submit_in(request, 1, RequestContext::received_at(self.clock.now()))
     }
 
     pub fn submit_in(
@@ -276,12 +278,4 @@ impl Rig {
 
 pub fn request(inputs: Vec<Tensor>) -> InferRequest {
     InferRequest { inputs, ..InferRequest::new("ens") }
-}
-
-pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_true() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        thread::yield_now();
-    }
 }

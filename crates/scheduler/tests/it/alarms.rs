@@ -10,9 +10,10 @@ use std::{
 };
 
 use galatea_scheduler::Scheduler as _;
-use galatea_types::{Code, Error};
+use galatea_test_support::eventually;
+use galatea_types::{Code, Error, ManualClock};
 
-use crate::probe::{LONG, Setup, all_succeed, until, wait};
+use crate::probe::{LONG, Setup, all_succeed, wait};
 
 /// Keeps instances from starting until the test opens it.
 #[derive(Clone, Default)]
@@ -31,15 +32,14 @@ impl Latch {
 }
 
 #[test]
-fn an_idle_instance_is_restarted_well_below_a_second() {
-    let rig = Setup::direct().start();
-    let made = rig.next_made();
-    let broke_at = Instant::now();
-    made.alarm();
+fn an_idle_instance_is_restarted_without_any_wait() {
+    // Its clock stands still.
+    let rig = Setup::direct().by(&ManualClock::new()).start();
+    rig.next_made().alarm();
     assert_eq!(rig.next_drop(), "probe_0_0");
+    assert_eq!(rig.next_restart(), Duration::ZERO);
     rig.next_made();
-    assert!(broke_at.elapsed() < Duration::from_millis(900));
-    until(|| rig.has_working_instance());
+    eventually("an instance works", || rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 
@@ -93,7 +93,7 @@ fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
     let first = rig.next_made();
     first.alarm();
     rig.next_made();
-    until(|| rig.has_working_instance());
+    eventually("an instance works", || rig.has_working_instance());
     first.alarm();
     assert!(rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
@@ -113,7 +113,7 @@ fn when_the_leader_breaks_another_thread_takes_its_batch() {
         rig.next_drop();
         rig.next_made();
     }
-    until(|| rig.has_working_instance());
+    eventually("an instance works", || rig.has_working_instance());
     let rest = ["b", "c", "d"].map(|id| rig.submit(id));
     assert_eq!(rig.next_start(), ["a", "b", "c", "d"]);
     wait(first).expect("success");
@@ -171,38 +171,42 @@ fn requests_fail_with_the_reason_while_the_instance_cannot_be_restarted() {
     }
     assert!(!rig.has_working_instance());
     is_broken.store(false, Ordering::SeqCst);
-    until(|| rig.has_working_instance());
+    eventually("an instance works", || rig.has_working_instance());
     rig.permit(1);
     wait(rig.submit("d")).expect("success");
 }
 
 #[test]
 fn an_instance_that_keeps_breaking_is_restarted_less_and_less_often() {
-    let rig = Setup::direct().start();
+    let clock = ManualClock::new();
+    let rig = Setup::direct().by(&clock).start();
     rig.breaks_on_start.store(true, Ordering::SeqCst);
-    let started = Instant::now();
     rig.next_made().alarm();
-    let bound = |elapsed: Duration| 3 + elapsed.as_millis() / 100;
-    for _ in 0..4 {
+    for expected in [0, 100, 200, 400] {
+        let wait = rig.next_restart();
+        assert_eq!(wait.as_millis(), expected);
+        clock.advance(wait);
         rig.next_made();
-        let count = rig.creations.load(Ordering::SeqCst) as u128;
-        assert!(count <= bound(started.elapsed()), "{count} in {:?}", started.elapsed());
     }
     assert!(!rig.has_working_instance());
     rig.breaks_on_start.store(false, Ordering::SeqCst);
-    until(|| rig.has_working_instance());
+    clock.advance(rig.next_restart());
+    eventually("an instance works", || rig.has_working_instance());
     wait(rig.submit("a")).expect("success");
 }
 
 #[test]
 fn closing_ends_an_instance_that_keeps_breaking() {
-    let rig = Setup::direct().start();
+    let clock = ManualClock::new();
+    let rig = Setup::direct().by(&clock).start();
     rig.breaks_on_start.store(true, Ordering::SeqCst);
     rig.next_made().alarm();
-    (0..3).for_each(|_| drop(rig.next_made()));
-    let started = Instant::now();
-    assert!(rig.scheduler.drain(started + LONG));
-    assert!(started.elapsed() < LONG / 2, "the backoff does not delay it");
+    for _ in 0..3 {
+        clock.advance(rig.next_restart());
+        rig.next_made();
+    }
+    // The clock stands still from now on, so the backoff does not delay it.
+    assert!(rig.scheduler.drain(clock.now() + LONG));
 }
 
 #[test]

@@ -53,7 +53,12 @@ fn a_failed_execution_counts_as_an_execution_and_no_inference() {
 fn a_step_of_an_ensemble_keeps_the_reason_of_its_failure() {
     let rig = Setup::direct().start();
     let times = Arc::new(StepTimes::new(&Origin::Client));
-    let context = RequestContext::new().derive_step("m", times, Cancellation::default());
+    let context = RequestContext::new().derive_step(
+        std::time::Instant::now(),
+        "m",
+        times,
+        Cancellation::default(),
+    );
     wait(rig.submit_in(named("fail", 1), context)).expect_err("failure");
     let s = rig.statistics.snapshot();
     assert_eq!((s.fail.count, failures(&s, FailureReason::Backend)), (1, 1));

@@ -1,13 +1,13 @@
 //! Which requests are executed together, in which order, and who is woken for them.
 
 use galatea_scheduler::Scheduler as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use galatea_backend::testing::{adjusted, model_config};
-use galatea_types::PreparedRequest;
+use galatea_types::{ManualClock, PreparedRequest};
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::probe::{Rig, Setup, all_succeed, named, sized, until, wait};
+use crate::probe::{Rig, Setup, all_succeed, named, sized, wait};
 
 /// A delay no test lives to see the end of: whatever is executed was not waited for.
 const ENDLESS: &str = "max_queue_delay_microseconds: 3600000000";
@@ -100,10 +100,14 @@ fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
 
 #[test]
 fn the_delay_ends_by_itself() {
-    let rig = Setup::dynamic("max_queue_delay_microseconds: 5000").start();
-    let queued_at = Instant::now();
-    wait(rig.submit("a")).expect("success");
-    assert!(queued_at.elapsed() >= Duration::from_millis(5));
+    let clock = ManualClock::new();
+    let rig = Setup::dynamic("max_queue_delay_microseconds: 5000").by(&clock).start();
+    let answer = rig.submit("a");
+    clock.advance(Duration::from_millis(5) - Duration::from_nanos(1));
+    assert_eq!(rig.statistics.snapshot().pending, 1, "the delay is not over");
+    clock.advance(Duration::from_nanos(1));
+    wait(answer).expect("success");
+    assert_eq!(rig.statistics.snapshot().queue.ns, 5_000_000);
 }
 
 #[test]
@@ -124,13 +128,15 @@ fn a_lone_caller_waits_for_nothing_where_the_delay_is_learned() {
 fn callers_meet_where_the_delay_is_learned() {
     let auto = "dynamic_batching {}
                 parameters { key: 'batch_delay' value { string_value: 'auto' } }";
-    let rig = Setup::of(auto).gated().start();
+    let clock = ManualClock::new();
+    let rig = Setup::of(auto).by(&clock).gated().start();
     let mut sizes = Vec::new();
     let mut answers: Vec<_> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
     while sizes.len() < 40 {
+        // All callers have asked. Whatever a batch waits for yet is over then.
+        clock.advance(Duration::from_millis(1));
         let started = rig.next_start();
-        let begin = Instant::now();
-        until(|| begin.elapsed() >= Duration::from_millis(5));
+        clock.advance(Duration::from_millis(5));
         sizes.push(started.len());
         rig.permit(1);
         let (answered, waiting) =
@@ -140,6 +146,7 @@ fn callers_meet_where_the_delay_is_learned() {
         answers.extend(started.iter().map(|id| rig.submit(id)));
     }
     rig.permit(40);
+    clock.advance(Duration::from_secs(1));
     all_succeed(answers);
     let together = sizes[10..].iter().filter(|&&size| size == 3).count();
     assert!(together >= 20, "{sizes:?}");

@@ -10,9 +10,10 @@ use std::{
 
 use galatea_backend::{InstanceSpec, testing::instance_spec};
 use galatea_scheduler::Scheduler as _;
+use galatea_test_support::eventually;
 use galatea_types::Error;
 
-use crate::probe::{Rig, Setup, all_succeed, until, wait};
+use crate::probe::{Rig, Setup, all_succeed, wait};
 
 fn added(indices: impl IntoIterator<Item = usize>) -> Vec<InstanceSpec> {
     indices.into_iter().map(|index| instance_spec("probe", index)).collect()
@@ -75,7 +76,7 @@ fn an_instance_that_is_removed_answers_what_it_has_and_takes_nothing_more() {
     let waiting = [rig.submit("c"), rig.submit("d")];
     thread::scope(|scope| {
         let change = scope.spawn(|| rig.scheduler.change_instances(Vec::new(), &[0]));
-        until(|| names(&rig) == ["probe_0_1"]);
+        eventually("one instance is left", || names(&rig) == ["probe_0_1"]);
         assert!(!change.is_finished() && !rig.has_dropped_any(), "its request is executing");
         rig.permit(4);
         all_succeed(answers);
@@ -83,7 +84,7 @@ fn an_instance_that_is_removed_answers_what_it_has_and_takes_nothing_more() {
         change.join().expect("no panic").expect("nothing fails");
     });
     assert_eq!(rig.next_drop(), "probe_0_0");
-    until(|| rig.scheduler.in_flight() == 0);
+    eventually("nothing is in flight", || rig.scheduler.in_flight() == 0);
     rig.permit(1);
     all_succeed([rig.submit("e")]);
 }
@@ -110,7 +111,7 @@ fn an_instance_is_removed_when_its_streams_have_ended() {
     let mut sender = rig.next_stream();
     thread::scope(|scope| {
         let change = scope.spawn(|| rig.scheduler.change_instances(added([1]), &[0]));
-        until(|| names(&rig) == ["probe_0_1"]);
+        eventually("one instance is left", || names(&rig) == ["probe_0_1"]);
         all_succeed([rig.submit("a")]);
         sender.send(Ok(Default::default()));
         assert!(stream.blocking_recv().is_some_and(|response| !response.is_final));
@@ -134,8 +135,8 @@ fn instances_that_cannot_be_restarted_are_replaced() {
         .start();
     works.store(false, Ordering::SeqCst);
     rig.next_made().alarm();
-    until(|| rig.creations.load(Ordering::SeqCst) > 1);
-    until(|| wait(rig.submit("refused")).is_err());
+    eventually("an instance is made anew", || rig.creations.load(Ordering::SeqCst) > 1);
+    eventually("requests are refused", || wait(rig.submit("refused")).is_err());
     works.store(true, Ordering::SeqCst);
     // The old one waits before its next try: it does not have to.
     rig.scheduler.change_instances(added([1]), &[0]).expect("it starts");

@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_backend::{
@@ -16,10 +16,10 @@ use galatea_backend::{
 };
 use galatea_config::{ModelConfig, RawModelConfig};
 use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
-use galatea_telemetry::ModelStatistics;
+use galatea_telemetry::{DistributionSettings, ModelStatistics};
 use galatea_types::{
-    DataType, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
-    Result, Tensor, Timeline, Trace,
+    Clock, DataType, DebugEvent, DebugEventReader, DebugEvents, Error, InferRequest, InferResponse,
+    ManualClock, PreparedRequest, RequestContext, Responder, Result, Tensor, Timeline, Trace,
 };
 
 /// Longer than anything here takes; only a hanging test gets there.
@@ -157,6 +157,7 @@ pub struct Setup {
     pub hold_until_queued: usize,
     pub starts_one_by_one: bool,
     pub on_create: OnCreate,
+    pub clock: Clock,
 }
 
 impl Setup {
@@ -183,6 +184,7 @@ impl Setup {
             hold_until_queued: 0,
             starts_one_by_one: false,
             on_create,
+            clock: Clock::system(),
         }
     }
 
@@ -201,6 +203,11 @@ impl Setup {
 
     pub fn instances(self, instances: usize) -> Self {
         Self { instances, ..self }
+    }
+
+    /// All times are told by this clock, which the test moves.
+    pub fn by(self, clock: &ManualClock) -> Self {
+        Self { clock: clock.clock(), ..self }
     }
 
     pub fn one_by_one(self) -> Self {
@@ -229,7 +236,10 @@ impl Setup {
         let breaks_on_start = Arc::<AtomicBool>::default();
         let gate = Arc::<Gate>::default();
         let creations = Arc::new(AtomicUsize::new(0));
-        let statistics = Arc::new(ModelStatistics::default());
+        let settings = DistributionSettings::default();
+        let statistics = Arc::new(ModelStatistics::new(&settings, self.clock.clone()));
+        let events = DebugEvents::on();
+        let reader = Mutex::new(events.subscribe());
         let model = Probe {
             reports: Mutex::new(reports),
             breaks_on_start: breaks_on_start.clone(),
@@ -247,9 +257,11 @@ impl Setup {
             hold: Hold { queued: self.hold_until_queued, backlogged: 0 },
             starts_one_by_one: self.starts_one_by_one,
             warm_up: Vec::new(),
-            execution: ExecutionRules::default(),
+            execution: ExecutionRules { events, ..ExecutionRules::default() },
         })?;
         Ok(Rig {
+            clock: self.clock,
+            events: reader,
             scheduler,
             statistics,
             starts: Mutex::new(starts),
@@ -264,6 +276,8 @@ impl Setup {
 }
 
 pub struct Rig {
+    clock: Clock,
+    events: Mutex<DebugEventReader>,
     pub scheduler: Arc<QueueScheduler>,
     pub statistics: Arc<ModelStatistics>,
     starts: Mutex<Receiver<Vec<String>>>,
@@ -282,7 +296,7 @@ impl Rig {
     }
 
     pub fn submit_request(&self, request: PreparedRequest) -> Answer {
-        self.submit_in(request, RequestContext::new())
+        self.submit_in(request, RequestContext::received_at(self.clock.now()))
     }
 
     pub fn submit_in(&self, request: PreparedRequest, context: RequestContext) -> Answer {
@@ -309,6 +323,20 @@ impl Rig {
 
     pub fn has_working_instance(&self) -> bool {
         self.scheduler.has_working_instance()
+    }
+
+    /// Waits for an event. Those before it are passed over.
+    pub fn wait_for(&self, what: &str, is_it: impl FnMut(&DebugEvent) -> bool) -> DebugEvent {
+        self.events.lock().expect("no panic").wait_for(what, is_it)
+    }
+
+    /// Waits until an instance is to be started again: how long that waits.
+    pub fn next_restart(&self) -> Duration {
+        let is_it = |event: &DebugEvent| matches!(event, DebugEvent::RestartPlanned { .. });
+        match self.wait_for("an instance is to be restarted", is_it) {
+            DebugEvent::RestartPlanned { wait, .. } => wait,
+            other => panic!("another event: {other:?}"),
+        }
     }
 
     /// Waits for the next execution to start: the ids of its requests.
@@ -404,14 +432,9 @@ fn next<T>(reports: &Mutex<Receiver<T>>) -> T {
     reports.lock().expect("no panic").recv_timeout(LONG).expect("it happens")
 }
 
-/// Waits until `condition` holds.
-#[track_caller]
-pub fn until(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !condition() {
-        assert!(Instant::now() < deadline, "it happens");
-        std::thread::yield_now();
-    }
+/// Where the requests of a model are counted whose times this clock tells.
+pub fn by_clock(clock: &ManualClock) -> Arc<ModelStatistics> {
+    Arc::new(ModelStatistics::new(&DistributionSettings::default(), clock.clock()))
 }
 
 /// A request with `items` items of shape `[items, 4]`.

@@ -8,9 +8,10 @@ use std::{
 use galatea_backend::testing::ResponseStream;
 use galatea_scheduler::Scheduler as _;
 use galatea_telemetry::FailureReason;
+use galatea_test_support::eventually;
 use galatea_types::{Error, RequestContext, Response};
 
-use crate::probe::{LONG, Rig, Setup, named, until, wait};
+use crate::probe::{LONG, Rig, Setup, named, wait};
 
 fn streaming() -> Rig {
     Setup::direct().decoupled().start()
@@ -42,7 +43,7 @@ fn a_stream_is_counted_once_before_its_last_response_leaves() {
     let rig = streaming();
     let mut stream = rig.submit_stream("stream");
     let mut sender = rig.next_stream();
-    until(|| rig.statistics.snapshot().execution_count == 1);
+    eventually("one execution is counted", || rig.statistics.snapshot().execution_count == 1);
     let s = rig.statistics.snapshot();
     assert_eq!((s.inference_count, s.success.count, s.pending), (1, 0, 0));
     sender.send(Ok(Default::default()));
@@ -57,7 +58,7 @@ fn a_stream_is_counted_once_before_its_last_response_leaves() {
     let counts = [s.queue, s.compute_input, s.compute_infer, s.compute_output].map(|c| c.count);
     assert_eq!(counts, [1; 4]);
     assert!(s.success.ns >= s.queue.ns + s.compute_infer.ns);
-    until(|| rig.scheduler.in_flight() == 0);
+    eventually("nothing is in flight", || rig.scheduler.in_flight() == 0);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn an_error_makes_the_stream_a_failure() {
         assert_eq!(rig.statistics.snapshot().failures[reason as usize], 1);
     }
     // The execution of what failed first counts when it returns.
-    until(|| rig.statistics.snapshot().execution_count == 2);
+    eventually("two executions are counted", || rig.statistics.snapshot().execution_count == 2);
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.fail.count, s.inference_count), (0, 2, 2));
 }
@@ -116,7 +117,7 @@ fn an_error_makes_the_stream_a_failure() {
 fn streams_of_an_execution_that_failed_are_no_inferences() {
     let rig = streaming();
     assert!(collect(rig.submit_stream("failed stream")).1.is_some());
-    until(|| rig.statistics.snapshot().execution_count == 1);
+    eventually("one execution is counted", || rig.statistics.snapshot().execution_count == 1);
     let s = rig.statistics.snapshot();
     assert_eq!((s.success.count, s.fail.count, s.inference_count), (0, 1, 0));
 }
@@ -127,7 +128,7 @@ fn a_stream_given_up_ends_with_an_error() {
     let stream = rig.submit_stream("stream");
     drop(rig.next_stream());
     assert!(collect(stream).1.is_some());
-    until(|| rig.scheduler.in_flight() == 0);
+    eventually("nothing is in flight", || rig.scheduler.in_flight() == 0);
     assert_eq!(rig.statistics.snapshot().fail.count, 1);
 }
 
@@ -173,7 +174,7 @@ fn a_panic_leaves_streams_to_whoever_has_them() {
     sender.finish(None);
     assert_eq!(collect(stream).0, 1);
     wait(rig.submit("a")).expect("success");
-    until(|| rig.scheduler.in_flight() == 0);
+    eventually("nothing is in flight", || rig.scheduler.in_flight() == 0);
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn streams_keep_the_order_of_arrival() {
     first.send(Ok(Default::default()));
     assert!(!next(&mut streams[0]).is_final, "the first streams");
     second.send(Ok(Default::default()));
-    until(|| rig.scheduler.in_flight() == 2);
+    eventually("two are in flight", || rig.scheduler.in_flight() == 2);
     assert!(streams[1].try_recv().is_err(), "the second waits for the first");
     first.finish(None);
     assert!(next(&mut streams[0]).is_final);

@@ -2,43 +2,51 @@
 
 use std::{
     sync::{Mutex, mpsc},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_backend::testing::{Answer, adjusted};
 use galatea_scheduler::Scheduler as _;
 use galatea_telemetry::{FailureReason, RefusalReason};
-use galatea_types::{Code, Error};
+use galatea_test_support::eventually;
+use galatea_types::{Code, Error, ManualClock};
 
-use crate::probe::{LONG, Rig, Setup, all_succeed, named, until, wait};
+use crate::probe::{LONG, Rig, Setup, all_succeed, named, wait};
 
 const SHORT: &str = "default_queue_policy { default_timeout_microseconds: 20000 }";
+
+/// What the queue waits for there.
+const SHORT_TIME: Duration = Duration::from_millis(20);
 
 fn expires(answer: Answer) {
     let error = wait(answer).expect_err("its time is over");
     assert_eq!((error.code(), error.message()), (Code::Unavailable, "Request timeout expired"));
 }
 
-/// With the only instance at work on the request `first`.
-fn busy(fields: &str) -> (Rig, Answer) {
-    let rig = Setup::dynamic(fields).gated().start();
+/// With the only instance at work on the request `first`, and the clock that tells all times.
+fn busy(fields: &str) -> (Rig, Answer, ManualClock) {
+    let clock = ManualClock::new();
+    let rig = Setup::dynamic(fields).by(&clock).gated().start();
     let first = rig.submit("first");
     rig.next_start();
-    (rig, first)
+    (rig, first, clock)
 }
 
 #[test]
 fn while_the_instance_is_busy() {
     for order in ["", "preserve_ordering: true"] {
-        let (rig, first) = busy(&format!("{SHORT} {order}"));
-        let begin = Instant::now();
-        ["a", "b", "c"].map(|id| rig.submit(id)).into_iter().for_each(expires);
-        assert!(begin.elapsed() >= Duration::from_millis(20));
+        let (rig, first, clock) = busy(&format!("{SHORT} {order}"));
+        let answers = ["a", "b", "c"].map(|id| rig.submit(id));
+        clock.advance(SHORT_TIME - Duration::from_nanos(1));
+        assert_eq!(rig.scheduler.in_flight(), 4, "their time is not over");
+        clock.advance(Duration::from_nanos(1));
+        answers.into_iter().for_each(expires);
         let counted = rig.statistics.snapshot();
+        assert_eq!(u128::from(counted.fail.ns), 3 * SHORT_TIME.as_nanos());
         assert_eq!(counted.failures[FailureReason::Rejected as usize], 3);
         assert_eq!(counted.refused[RefusalReason::QueueTimeout as usize], 3);
         assert_eq!(counted.pending, 0);
-        until(|| rig.scheduler.in_flight() == 1);
+        eventually("only the first is in flight", || rig.scheduler.in_flight() == 1);
         // What comes after those goes on as ever.
         rig.permit(1);
         all_succeed([first]);
@@ -50,7 +58,7 @@ fn while_the_instance_is_busy() {
 #[test]
 fn in_the_middle_of_those_that_wait_on() {
     let policy = "default_queue_policy { default_timeout_microseconds: 3600000000 allow_timeout_override: true }";
-    let (rig, first) = busy(policy);
+    let (rig, first, clock) = busy(policy);
     let with_timeout = |id: &str, ms| {
         let timeout = Some(Duration::from_millis(ms));
         rig.submit_request(adjusted(named(id, 1), |request| request.timeout = timeout))
@@ -59,7 +67,10 @@ fn in_the_middle_of_those_that_wait_on() {
     let (late, later) = (with_timeout("late", 10), with_timeout("later", 30));
     let other = rig.submit("other");
     let soon = with_timeout("soon", 1);
-    [soon, late, later].into_iter().for_each(expires);
+    for (ms, answer) in [(1, soon), (9, late), (20, later)] {
+        clock.advance(Duration::from_millis(ms));
+        expires(answer);
+    }
     rig.permit(2);
     assert_eq!(rig.next_start(), ["patient", "other"]);
     all_succeed([first, patient, other]);
@@ -77,15 +88,18 @@ fn while_the_instance_is_restarted() {
             Err(Error::internal("the end of the test"))
         }
     });
-    let rig = setup.start();
+    let clock = ManualClock::new();
+    let rig = setup.by(&clock).start();
     rig.next_made().alarm();
-    expires(rig.submit("a"));
+    let waiting = rig.submit("a");
+    clock.advance(SHORT_TIME);
+    expires(waiting);
     drop(ended);
 }
 
 #[test]
 fn levels_have_policies_of_their_own() {
-    let (rig, first) = busy(
+    let (rig, first, clock) = busy(
         "priority_levels: 18446744073709551615 default_priority_level: 1000000000000
          priority_queue_policy { key: 7 value { default_timeout_microseconds: 1000 } }
          priority_queue_policy { key: 18446744073709551615 value { max_queue_size: 1 } }",
@@ -97,7 +111,9 @@ fn levels_have_policies_of_their_own() {
     let refused = wait(at("full", u64::MAX)).expect_err("one may wait");
     assert_eq!(refused.message(), "[request id: full] Exceeds maximum queue size");
     let kept = [at("default", 0), at("named", 1_000_000_000_000), at("first level", 1)];
-    expires(at("rejected", 7));
+    let rejected = at("rejected", 7);
+    clock.advance(Duration::from_millis(1));
+    expires(rejected);
     rig.permit(2);
     assert_eq!(rig.next_start(), ["first level", "default", "named", "last"]);
     all_succeed(kept.into_iter().chain([first, last]));
@@ -105,10 +121,10 @@ fn levels_have_policies_of_their_own() {
 
 #[test]
 fn those_that_are_held_back_wait_for_the_others() {
-    let rig = Setup::dynamic(SHORT).hold(2).start();
+    let clock = ManualClock::new();
+    let rig = Setup::dynamic(SHORT).by(&clock).hold(2).start();
     let mut early = rig.submit("early");
-    let queued = Instant::now();
-    until(|| queued.elapsed() >= Duration::from_millis(30));
+    clock.advance(2 * SHORT_TIME);
     assert!(early.try_recv().is_err());
     let second = rig.submit("second");
     expires(early);
@@ -135,11 +151,12 @@ fn a_time_out_of_any_length_is_taken() {
 
 #[test]
 fn after_the_queue_was_closed() {
-    let (rig, first) = busy(SHORT);
+    let (rig, first, clock) = busy(SHORT);
     let waiting = rig.submit("a");
     rig.scheduler.close();
+    clock.advance(SHORT_TIME);
     expires(waiting);
     rig.permit(1);
     all_succeed([first]);
-    assert!(rig.scheduler.drain(Instant::now() + LONG));
+    assert!(rig.scheduler.drain(clock.now() + LONG));
 }

@@ -15,9 +15,10 @@ use galatea_backend::{
 use galatea_config::ModelConfig;
 use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, SchedulerSpec, WarmupSample};
 use galatea_telemetry::ModelStatistics;
+use galatea_test_support::eventually;
 use galatea_types::{Code, DataType, Error, Responder, Result, Tensor};
 
-use crate::probe::{named, submit, until, wait};
+use crate::probe::{named, submit, wait};
 
 /// Executes a batch of the instance of this name.
 type Execute = dyn Fn(&str, &mut Batch) + Send + Sync;
@@ -248,8 +249,8 @@ fn a_restarted_instance_is_warmed_up_again_as_often_as_it_takes() {
     let scheduler = model.start(config(8, ""), 1, vec![sample("a", 1, 1)]).expect("it starts");
     fails.store(true, Ordering::SeqCst);
     model.alarm_last();
-    until(|| model.batches("probe_0_0").len() == 3);
-    until(|| scheduler.has_working_instance());
+    eventually("it is warmed up again", || model.batches("probe_0_0").len() == 3);
+    eventually("an instance works", || scheduler.has_working_instance());
     let (responder, answer) = Responder::unary();
     submit(&scheduler, named("request", 1), responder);
     wait(answer).expect("success");

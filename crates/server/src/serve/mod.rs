@@ -6,6 +6,7 @@ mod backends;
 mod banner;
 mod cloud;
 mod connections;
+mod debug_events;
 mod early;
 mod encryption;
 mod exposure;
@@ -71,6 +72,7 @@ fn serve(mut options: ServeOptions, early: EarlyBackend) -> Result<ExitCode> {
     let _tls_reload = encryption::open(&mut options)?;
     let policy = authentication::open(&mut options)?;
     response_cache::open(&mut options)?;
+    let _log_changes = debug_events::open(&mut options)?;
     let repositories = repositories::open(&options)?;
     // Before the models are loaded, which may take minutes: a port in use should be known at once.
     let sockets = Sockets::bind(&options)?;

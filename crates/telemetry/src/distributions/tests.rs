@@ -49,7 +49,7 @@ fn what_is_watched_is_recorded_beside_the_rest_and_goes_with_the_watcher() {
     let second = RequestRecord { total: Duration::from_secs(1), ..RequestRecord::default() };
     for has_histograms in [false, true] {
         let settings = DistributionSettings { has_histograms, ..DistributionSettings::default() };
-        let statistics = crate::ModelStatistics::new(&settings);
+        let statistics = crate::ModelStatistics::new(&settings, galatea_types::Clock::system());
         statistics.record_successes([second]);
         assert_eq!(statistics.recent(), None, "nobody watches");
         statistics.set_watched(true);

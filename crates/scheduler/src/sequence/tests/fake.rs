@@ -81,7 +81,7 @@ impl OfSequence for Fake {
         self.is_start = true;
     }
 
-    fn continue_sequence(&mut self) {
+    fn continue_sequence(&mut self, _: Instant) {
         (self.is_start, self.is_end) = (false, false);
     }
 }

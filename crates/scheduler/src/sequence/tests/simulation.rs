@@ -224,7 +224,7 @@ impl Simulation {
         let goes_on = self.is_iterative && *iterations < id as u32 % 3;
         let again = goes_on.then(|| {
             let mut request = step.request;
-            request.continue_sequence();
+            request.continue_sequence(self.now);
             request
         });
         if again.is_none() {

@@ -5,11 +5,12 @@ use crate::CacheHitRecord;
 
 /// Of a model whose answers come from the cache.
 pub(super) fn cached() -> ModelStatistics {
-    ModelStatistics::new(&DistributionSettings {
+    let settings = DistributionSettings {
         has_cache: true,
         quantiles: Some(Arc::new([0.5])),
         ..DistributionSettings::default()
-    })
+    };
+    ModelStatistics::new(&settings, Clock::system())
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod cache;
 use super::*;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use galatea_types::Clock;
+
 use crate::{
     BatchRecord, DistributionSettings, DistributionsSnapshot, DurationCount, FailureReason,
     ModelStatistics, RefusalReason, RequestRecord, StatisticsSnapshot,
@@ -260,13 +262,14 @@ fn shared_metrics_are_those_published_last() {
 
 /// Of a decoupled model, with all that can be recorded.
 fn everything() -> ModelStatistics {
-    ModelStatistics::new(&DistributionSettings {
+    let settings = DistributionSettings {
         has_histograms: true,
         has_first_response: true,
         has_cache: false,
         quantiles: Some(Arc::from([0.5, 0.99])),
         bounds: BTreeMap::new(),
-    })
+    };
+    ModelStatistics::new(&settings, Clock::system())
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! How tests wait for what another thread or process is about to do.
+//!
+//! A test that can be told (by a channel, a barrier, a condition variable, the end of a call) waits for that. For a state
+//! that nobody reports there is [`eventually`]: it looks again and again, and fails with the reason when the state
+//! does not come. The state must stay once it has come: a state that passes by itself can be missed by any look, so a test
+//! that waits for one depends on luck.
+#![warn(missing_docs)]
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a test waits before it fails. A machine that is busy with many things at once needs many seconds for what
+/// takes a moment; nobody waits this long unless the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits until `look` says yes.
+///
+/// # Panics
+///
+/// Panics with `waited 60 s in vain until {what}` when it says no for that long.
+#[track_caller]
+pub fn eventually(what: &str, mut look: impl FnMut() -> bool) {
+    eventually_some(what, || look().then_some(()));
+}
+
+/// Waits until `look` finds something, and returns what it found.
+///
+/// # Panics
+///
+/// Panics with `waited 60 s in vain until {what}` when it finds nothing for that long.
+#[track_caller]
+pub fn eventually_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    look_for(PATIENCE, look).unwrap_or_else(|| fail(PATIENCE, what))
+}
+
+#[track_caller]
+fn fail(patience: Duration, what: &str) -> ! {
+    panic!("waited {} s in vain until {what}", patience.as_secs())
+}
+
+/// Looks at ever longer intervals: what takes a moment is seen at once, and what takes long is left the processor.
+fn look_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let begin = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        if begin.elapsed() >= patience {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_comes_ends_the_wait() {
+        let mut looks = 0;
+        eventually("the third look", || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!(looks, 3);
+    }
+
+    #[test]
+    fn what_was_found_is_returned() {
+        let mut left = vec![Some("it"), None];
+        assert_eq!(eventually_some("there is something", || left.pop().flatten()), "it");
+    }
+
+    #[test]
+    fn a_state_that_does_not_come_is_given_up_after_one_last_look() {
+        let mut looks = 0;
+        let found: Option<()> = look_for(Duration::ZERO, || {
+            looks += 1;
+            None
+        });
+        assert_eq!((found, looks), (None, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "waited 60 s in vain until the model is ready")]
+    fn the_failure_names_what_was_waited_for() {
+        fail(PATIENCE, "the model is ready");
+    }
+}
