@@ -52,6 +52,12 @@ def until(happened):
     waiting.eventually("the executions are as they are to be", happened)
 
 
+# What there is of each resource on the server that says so. Of `NONE` it says nothing, and of two counts the smaller one holds.
+GIVEN = [f"--rate-limit-resource={resource}" for resource in (
+    "R:4", "S:2", "SIX:6", "ONE:1", "THREE:3", "OTHER:10:10", "TWICE:9", "TWICE:2", "ALSO:9", "ALSO:2:0", "ANY:-1",
+)]
+
+
 def resource(name, count, is_global=False):
     return f'{{ name: "{name}" count: {count} global: {str(is_global).lower()} }}'
 
@@ -154,12 +160,12 @@ def both_held(world, first, second, count):
 
 
 @tiers.both
-@pytest.mark.parametrize("flags", [[], ["--rate-limit-resource=R:4", "--rate-limit-resource=S:2"]], ids=["default", "explicit"])
-def test_models_that_share_a_resource_take_turns_by_priority(world, target, flags):
+@pytest.mark.parametrize("is_given", [False, True], ids=["default", "explicit"])
+def test_models_that_share_a_resource_take_turns_by_priority(world, target, is_given):
     """The larger demand is all there is: with it only one executes, the first twice as often as the second."""
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(f"{resource('R', 2)}, {resource('S', 2, is_global=True)}", priority=2))
-    with world.start(target, ON, *flags):
+    with world.start(target, ON, *(GIVEN if is_given else [])):
         answers = both_held(world, "one", "two", 30)
         assert world.running() == ["one"], "the other waits"
         world.release()
@@ -185,9 +191,9 @@ def test_a_priority_of_zero_is_one(world, target):
 
 @tiers.both
 def test_models_run_beside_each_other_where_there_is_enough(world, target):
-    world.add("one", limited(resource("R", 4)))
-    world.add("two", limited(resource("R", 2), priority=2))
-    with world.start(target, ON, "--rate-limit-resource=R:6"):
+    world.add("one", limited(resource("SIX", 4)))
+    world.add("two", limited(resource("SIX", 2), priority=2))
+    with world.start(target, ON, *GIVEN):
         world.hold()
         answers = world.send("one", 2) + world.send("two", 2)
         until(lambda: world.running() == ["one", "two"])
@@ -217,7 +223,7 @@ def test_instances_of_a_model_wait_for_each_other_too(world, target):
 def test_without_it_nothing_waits(world, target):
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(resource("R", 4)))
-    with world.start(target, "--rate-limit=off") as server:
+    with world.start(target) as server:
         world.hold()
         answers = world.send("one", 1) + world.send("two", 1)
         until(lambda: world.running() == ["one", "two"])
@@ -273,38 +279,23 @@ def test_a_sequence_stays_with_its_instance(world, target):
         assert sorted(used.values()) in ([5, 10], [15]), used
 
 
-LIMITED = (
-    'Resource count for "R" is limited to {} which will prevent scheduling of one or more model instances, the minimum '
-    "required count is {}"
-)
-
-
 @tiers.both
-@pytest.mark.parametrize(
-    "flags, reason",
-    [
-        (["R:1"], LIMITED.format(1, 4)),
-        (["R:3", "S:2"], LIMITED.format(3, 4)),
-        # The one of another device, and one that is not named where another one is.
-        (["R:10:10", "S:2"], LIMITED.format(0, 4)),
-        (["S:2"], LIMITED.format(0, 4)),
-        # Of two counts the smaller one.
-        (["R:9", "R:2"], LIMITED.format(2, 4)),
-        (["R:9", "R:2:0"], None),
-        (["R:-1"], None),
-    ],
-    ids=lambda value: "+".join(value) if isinstance(value, list) else "",
-)
-def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, flags, reason):
-    world.add("m", limited(resource("R", 4)))
-    given = [f"--rate-limit-resource={resource}" for resource in flags]
-    with world.start(target, ON, EXPLICIT, *given):
+@pytest.mark.parametrize(("name", "there"), [
+    ("ONE", 1), ("THREE", 3), ("OTHER", 0), ("NONE", 0), ("TWICE", 2), ("ALSO", None), ("ANY", None),
+])
+def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, name, there):
+    world.add("m", limited(resource(name, 4)))
+    with world.start(target, ON, EXPLICIT, *GIVEN):
         status, text = world.load("m")
-        if reason is None:
+        if there is None:
             assert (status, text) == (200, "")
             assert world.infer("m")[0] == 200
         else:
             assert status == 400
+            reason = (
+                f'Resource count for "{name}" is limited to {there} which will prevent scheduling of one or more model '
+                "instances, the minimum required count is 4"
+            )
             assert reason.replace('"', '\\"') in text, text
 
 
