@@ -15,17 +15,15 @@ import clients
 import repositories
 import scenarios
 import servers
-
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-
+import tiers
+import waiting
 
 def on_both(**environment):
-    plays = [("galatea", environment), pytest.param(("triton", environment), marks=needs_triton)]
+    plays = [("galatea", environment), pytest.param(("triton", environment), marks=tiers.peers)]
     return pytest.mark.parametrize("model", plays, ids=["galatea", "triton"], indirect=True)
 
 
 BOTH = on_both()
-LIMIT = 60
 # Notes in files beside the repository that an instance begins and ends. Waits there while a file `hold` names what it is
 # about to do, and fails to begin while a file `fail` has a part of its name.
 MODEL = """\
@@ -137,14 +135,14 @@ class Model:
     def loads_again(self, groups, counts):
         """The same where the model is loaded anew: what was before ends on its own."""
         assert self.load(groups) == (200, "")
-        until(lambda: self.counts() == counts)
+        waiting.eventually("so many instances have begun and ended", lambda: self.counts() == counts)
         self.infer()
 
     def unload(self):
         made, _ = self.counts()
         status, _, _ = clients.ask(self.server.http, "POST", "/v2/repository/models/m/unload", {})
         assert status == 200
-        until(lambda: self.counts() == (made, made))
+        waiting.eventually("so many instances have begun and ended", lambda: self.counts() == (made, made))
 
     def ask(self, path, body=None):
         _, _, text = clients.ask(self.server.http, "POST" if body is not None else "GET", path, body)
@@ -152,7 +150,7 @@ class Model:
 
     def row(self):
         """State and reason in the index."""
-        (row,) = self.ask("/v2/repository/index", {})
+        (row,) = [row for row in self.ask("/v2/repository/index", {}) if row["name"] == "m"]
         return row.get("state"), row.get("reason", "")
 
     def executions(self):
@@ -162,37 +160,30 @@ class Model:
         (self.folder / "hold").write_text(what)
 
     def until_held(self):
-        until(lambda: self.noted("held"))
+        waiting.eventually("an instance waits", lambda: self.noted("held"))
 
     def release(self):
         (self.folder / "hold").unlink()
 
 
-def until(happened):
-    deadline = time.monotonic() + LIMIT
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
-
-
 @pytest.fixture
-def model(tmp_path, request, monkeypatch):
-    repository, folder = tmp_path / "models", tmp_path / "notes"
-    folder.mkdir()
-    files = {"1/model.py": MODEL.format(folder=str(folder))}
-    repositories.write_model(repository, "m", "galatea", "python", None, files)
+def model(tmp_path, request, stage):
     target, environment = request.param
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    with servers.TARGETS[target](repository, "--model-control-mode=explicit") as server:
-        model = Model(server, folder, repository)
-        # The real server takes the bytecode that Python writes into the model's folder for a change of it: it is there then.
-        model.changes(cpu(1), (1, 0))
-        model.unload()
-        until(lambda: model.row() == ("UNAVAILABLE", "unloaded"))
-        for file in folder.iterdir():
+    server = stage.get(target, lambda folder, _: write(folder, tmp_path), env=environment or None)
+    model = Model(server, tmp_path, server.repository)
+    # The real server takes the bytecode that Python writes into the model's folder for a change of it: it is there then.
+    model.infer()
+    model.unload()
+    waiting.eventually("the model is unloaded", lambda: model.row() == ("UNAVAILABLE", "unloaded"))
+    for file in tmp_path.iterdir():
+        if file.is_file():
             file.unlink()
-        yield model
+    return model
+
+
+def write(folder, notes):
+    config = repositories.identity_config() + f"instance_group [ {cpu(1)} ]\n"
+    repositories.write_model(folder, "m", "galatea", "python", config, {"1/model.py": MODEL.format(folder=str(notes))})
 
 
 class Asking:
@@ -358,12 +349,12 @@ def test_instances_start_at_the_same_time(model):
     model.hold("initialize")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         loaded = pool.submit(model.load, cpu(3))
-        until(lambda: len(model.noted("held")) == 3)
+        waiting.eventually("all instances wait", lambda: len(model.noted("held")) == 3)
         model.release()
         assert loaded.result() == (200, "")
         model.hold("initialize")
         loaded = pool.submit(model.load, cpu(5))
-        until(lambda: len(model.noted("held")) == 5)
+        waiting.eventually("all instances wait", lambda: len(model.noted("held")) == 5)
         model.release()
         assert loaded.result() == (200, "")
     assert model.counts() == (5, 0)
@@ -388,9 +379,9 @@ def test_what_an_instance_executes_is_answered_before_it_ends(model):
     model.hold("execute")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         asked = [pool.submit(model.infer) for _ in range(3)]
-        until(lambda: len(model.noted("held")) == 3)
+        waiting.eventually("all instances wait", lambda: len(model.noted("held")) == 3)
         loaded = pool.submit(model.load, cpu(1))
-        until(lambda: model.counts() == (3, 0))
+        waiting.eventually("so many instances have begun and ended", lambda: model.counts() == (3, 0))
         assert not loaded.done()
         model.release()
         assert [one.result() for one in asked] == [200] * 3
@@ -408,40 +399,40 @@ def test_no_two_instances_have_one_name(model):
 
 
 @pytest.mark.parametrize("isolation", ["", 'parameters { key: "isolation" value { string_value: "process" } }\n'], ids=["here", "isolated"])
-def test_instances_of_an_onnx_model(tmp_path, isolation):
+def test_instances_of_an_onnx_model(tmp_path, isolation, stage):
     """From one to three and back while it is asked: the threads of the session adapt to the number of instances."""
     config = repositories.add_sub_config(more=isolation)
-    repositories.copy_example(tmp_path, "simple")
-
-    def configure(count):
+    def configure(folder, count):
         text = f'name: "simple"\nbackend: "onnxruntime"\n{config}instance_group [ {cpu(count)} ]\n'
-        (tmp_path / "simple/config.pbtxt").write_text(text)
+        (folder / "simple/config.pbtxt").write_text(text)
 
-    configure(1)
-    with servers.galatea(tmp_path, "--model-control-mode=explicit", "--load-model=simple") as server:
-        asked, over = [], threading.Event()
+    repositories.copy_example(tmp_path, "simple")
+    configure(tmp_path, 1)
+    server = stage.serves(tmp_path)
+    others = len(servers.descendants(server.pid)) - bool(isolation)
+    asked, over = [], threading.Event()
 
-        def ask():
-            while not over.is_set():
-                status, _, text = clients.ask(server.http, "POST", "/v2/models/simple/infer", clients.pair_json())
-                assert status == 200, text
-                asked.append(status)
+    def ask():
+        while not over.is_set():
+            status, _, text = clients.ask(server.http, "POST", "/v2/models/simple/infer", clients.pair_json())
+            assert status == 200, text
+            asked.append(status)
 
-        def wait_for_more():
-            seen = len(asked)
-            until(lambda: len(asked) > seen + 20)
+    def wait_for_more():
+        seen = len(asked)
+        waiting.eventually("more requests are answered", lambda: len(asked) > seen + 20)
 
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            askers = [pool.submit(ask) for _ in range(3)]
-            for count in (3, 1, 2):
-                wait_for_more()
-                configure(count)
-                status, _, text = clients.ask(server.http, "POST", "/v2/repository/models/simple/load", {})
-                assert (status, text) == (200, b"")
-                if isolation:
-                    assert len(servers.descendants(server.pid)) == count
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        askers = [pool.submit(ask) for _ in range(3)]
+        for count in (3, 1, 2):
             wait_for_more()
-            over.set()
-            [asker.result() for asker in askers]
-        _, _, text = clients.ask(server.http, "GET", "/v2/models/simple/stats")
-        assert json.loads(text)["model_stats"][0]["inference_count"] == len(asked), "loaded once"
+            configure(server.repository, count)
+            status, _, text = clients.ask(server.http, "POST", "/v2/repository/models/simple/load", {})
+            assert (status, text) == (200, b"")
+            if isolation:
+                assert len(servers.descendants(server.pid)) == others + count
+        wait_for_more()
+        over.set()
+        [asker.result() for asker in askers]
+    _, _, text = clients.ask(server.http, "GET", "/v2/models/simple/stats")
+    assert json.loads(text)["model_stats"][0]["inference_count"] == len(asked), "loaded once"

@@ -2,22 +2,20 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import os
-import re
+import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
 
 import clients
 import repositories
-import servers
+import tiers
+import waiting
 
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-BOTH = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
-LIMIT = 60
-ON = "--rate-limit=execution_count"
+ON, EXPLICIT = "--rate-limit=execution_count", "--model-control-mode=explicit"
 # Notes that an execution begins and ends in a file for all models, and waits between while a file `hold` is there.
 MODEL = """\
 import os
@@ -51,10 +49,13 @@ class TritonPythonModel:
 
 
 def until(happened):
-    deadline = time.monotonic() + LIMIT
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
+    waiting.eventually("the executions are as they are to be", happened)
+
+
+# What there is of each resource on the server that says so. Of `NONE` it says nothing, and of two counts the smaller one holds.
+GIVEN = [f"--rate-limit-resource={resource}" for resource in (
+    "R:4", "S:2", "SIX:6", "ONE:1", "THREE:3", "OTHER:10:10", "TWICE:9", "TWICE:2", "ALSO:9", "ALSO:2:0", "ANY:-1",
+)]
 
 
 def resource(name, count, is_global=False):
@@ -66,9 +67,11 @@ def limited(resources, priority=0, count=1):
 
 
 class World:
-    """A repository of models that note what they execute, and a server on it."""
+    """A repository of models that note what they execute, and a server on it: ours is shared, so that the names of resources
+    are of the test's own where they have no flag."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, stage):
+        self.stage = stage
         self.repository, self.notes = folder / "models", folder / "notes"
         self.repository.mkdir()
         self.notes.mkdir()
@@ -106,21 +109,35 @@ class World:
         return sorted(begun.elements())
 
     def pending(self):
-        text = clients.ask(self.server.metrics, "GET", "/metrics")[2].decode()
-        return sum(int(float(count)) for count in re.findall(r"^nv_inference_pending_request_count\{.*\} (\S+)$", text, re.M))
+        samples = clients.metrics(self.server).items()
+        return sum(value for (name, _), value in samples if name == "nv_inference_pending_request_count")
 
     def load(self, model):
         status, _, text = clients.ask(self.server.http, "POST", f"/v2/repository/models/{model}/load", {})
         return status, text.decode()
 
     def start(self, target, *flags):
-        self.server = servers.TARGETS[target](self.repository, *flags)
-        return self.server
+        """Loads all models where the mode is not explicit."""
+        flags = list(flags)
+        if EXPLICIT in flags:
+            flags.remove(EXPLICIT)
+            self.server = self.stage.get(target, lambda *_: None, *flags)
+            for name in (path.name for path in self.repository.iterdir()):
+                shutil.copytree(self.repository / name, self.server.repository / name)
+                if target == "galatea":
+                    self.server.owns(name)
+            return contextlib.nullcontext(self.server)
+
+        def write(folder, _):
+            shutil.copytree(self.repository, folder, dirs_exist_ok=True)
+
+        self.server = self.stage.get(target, write, *flags)
+        return contextlib.nullcontext(self.server)
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
+def world(tmp_path, stage):
+    made = World(tmp_path, stage)
     yield made
     (made.notes / "hold").unlink(missing_ok=True)
     made.pool.shutdown()
@@ -142,13 +159,13 @@ def both_held(world, first, second, count):
     return answers
 
 
-@BOTH
-@pytest.mark.parametrize("flags", [[], ["--rate-limit-resource=R:4", "--rate-limit-resource=S:2"]], ids=["default", "explicit"])
-def test_models_that_share_a_resource_take_turns_by_priority(world, target, flags):
+@tiers.both
+@pytest.mark.parametrize("is_given", [False, True], ids=["default", "explicit"])
+def test_models_that_share_a_resource_take_turns_by_priority(world, target, is_given):
     """The larger demand is all there is: with it only one executes, the first twice as often as the second."""
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(f"{resource('R', 2)}, {resource('S', 2, is_global=True)}", priority=2))
-    with world.start(target, ON, *flags):
+    with world.start(target, ON, *(GIVEN if is_given else [])):
         answers = both_held(world, "one", "two", 30)
         assert world.running() == ["one"], "the other waits"
         world.release()
@@ -159,7 +176,7 @@ def test_models_that_share_a_resource_take_turns_by_priority(world, target, flag
         assert abs(order.count("one") - 24) <= 1, order
 
 
-@BOTH
+@tiers.both
 def test_a_priority_of_zero_is_one(world, target):
     world.add("one", limited(resource("R", 1), priority=0))
     world.add("two", limited(resource("R", 1), priority=1))
@@ -172,11 +189,11 @@ def test_a_priority_of_zero_is_one(world, target):
         assert abs(order.count("one") - 14) <= 1, order
 
 
-@BOTH
+@tiers.both
 def test_models_run_beside_each_other_where_there_is_enough(world, target):
-    world.add("one", limited(resource("R", 4)))
-    world.add("two", limited(resource("R", 2), priority=2))
-    with world.start(target, ON, "--rate-limit-resource=R:6"):
+    world.add("one", limited(resource("SIX", 4)))
+    world.add("two", limited(resource("SIX", 2), priority=2))
+    with world.start(target, ON, *GIVEN):
         world.hold()
         answers = world.send("one", 2) + world.send("two", 2)
         until(lambda: world.running() == ["one", "two"])
@@ -184,7 +201,7 @@ def test_models_run_beside_each_other_where_there_is_enough(world, target):
         assert {answer.result()[0] for answer in answers} == {200}
 
 
-@BOTH
+@tiers.both
 def test_instances_of_a_model_wait_for_each_other_too(world, target):
     world.add("m", limited(resource("R", 4)), limited(resource("R", 2), priority=2))
     with world.start(target, ON):
@@ -202,11 +219,11 @@ def test_instances_of_a_model_wait_for_each_other_too(world, target):
             assert abs(used["m_0_0"] - 13) <= 1 and abs(used["m_1_0"] - 7) <= 1, used
 
 
-@BOTH
+@tiers.both
 def test_without_it_nothing_waits(world, target):
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(resource("R", 4)))
-    with world.start(target, "--rate-limit=off") as server:
+    with world.start(target) as server:
         world.hold()
         answers = world.send("one", 1) + world.send("two", 1)
         until(lambda: world.running() == ["one", "two"])
@@ -235,7 +252,7 @@ def test_batches_are_full_where_the_other_instance_waits(world):
         assert sizes == {1: 1, 4: 2}
 
 
-@BOTH
+@tiers.both
 def test_a_sequence_stays_with_its_instance(world, target):
     """Even if another instance would have the next turn. Two sequences, of which one executes at a time."""
     batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }\n"
@@ -262,46 +279,31 @@ def test_a_sequence_stays_with_its_instance(world, target):
         assert sorted(used.values()) in ([5, 10], [15]), used
 
 
-LIMITED = (
-    'Resource count for "R" is limited to {} which will prevent scheduling of one or more model instances, the minimum '
-    "required count is {}"
-)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "flags, reason",
-    [
-        (["R:1"], LIMITED.format(1, 4)),
-        (["R:3", "S:2"], LIMITED.format(3, 4)),
-        # The one of another device, and one that is not named where another one is.
-        (["R:10:10", "S:2"], LIMITED.format(0, 4)),
-        (["S:2"], LIMITED.format(0, 4)),
-        # Of two counts the smaller one.
-        (["R:9", "R:2"], LIMITED.format(2, 4)),
-        (["R:9", "R:2:0"], None),
-        (["R:-1"], None),
-    ],
-    ids=lambda value: "+".join(value) if isinstance(value, list) else "",
-)
-def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, flags, reason):
-    world.add("m", limited(resource("R", 4)))
-    given = [f"--rate-limit-resource={resource}" for resource in flags]
-    with world.start(target, ON, "--model-control-mode=explicit", *given):
+@tiers.both
+@pytest.mark.parametrize(("name", "there"), [
+    ("ONE", 1), ("THREE", 3), ("OTHER", 0), ("NONE", 0), ("TWICE", 2), ("ALSO", None), ("ANY", None),
+])
+def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, name, there):
+    world.add("m", limited(resource(name, 4)))
+    with world.start(target, ON, EXPLICIT, *GIVEN):
         status, text = world.load("m")
-        if reason is None:
+        if there is None:
             assert (status, text) == (200, "")
             assert world.infer("m")[0] == 200
         else:
             assert status == 400
+            reason = (
+                f'Resource count for "{name}" is limited to {there} which will prevent scheduling of one or more model '
+                "instances, the minimum required count is 4"
+            )
             assert reason.replace('"', '\\"') in text, text
 
 
-@BOTH
+@tiers.both
 def test_a_resource_is_global_or_of_devices(world, target):
     world.add("one", limited(resource("R", 1, is_global=True)))
     world.add("two", limited(resource("R", 1)))
-    with world.start(target, ON, "--model-control-mode=explicit"):
+    with world.start(target, ON, EXPLICIT):
         assert world.load("one") == (200, "")
         status, text = world.load("two")
         reason = 'Resource "R" is present as both global and device-specific resource in the model configuration.'
@@ -318,7 +320,7 @@ def test_what_there_is_by_default_follows_the_models_that_are_loaded(world):
     """While others execute, which a load in the real one waits for."""
     world.add("small", limited(resource("R", 1), count=2))
     world.add("large", limited(resource("R", 2)))
-    with world.start("galatea", ON, "--model-control-mode=explicit"):
+    with world.start("galatea", ON, EXPLICIT):
         assert world.load("small") == (200, "")
         world.hold()
         answers = world.send("small", 2)
@@ -367,8 +369,7 @@ def test_a_model_that_goes_ends_its_requests_first(world):
     """An unload while requests wait for a permit: they are executed."""
     world.add("one", limited(resource("R", 1)))
     world.add("two", limited(resource("R", 1), count=2))
-    flags = [ON, "--model-control-mode=explicit", "--load-model=one", "--load-model=two"]
-    with world.start("galatea", *flags):
+    with world.start("galatea", ON):
         world.hold()
         answers = world.send("one", 1)
         until(world.running)
