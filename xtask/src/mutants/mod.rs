@@ -96,6 +96,7 @@ fn good_tests(tree: &Tree, patches: &[Patch]) -> Result<BTreeSet<NamedTest>> {
     }
     let mut good = BTreeSet::new();
     for (target, tests) in groups {
+        println!("mutants: without a fault: {target}");
         let all: Vec<&NamedTest> = tests.iter().collect();
         if tree.run(&target, &all)? == Outcome::Passed {
             good.extend(tests);

@@ -1,7 +1,7 @@
 //! A copy of the checkout in which faults are applied, with a folder of its own for what is built there.
 
 use std::{
-    fs,
+    fmt, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -28,6 +28,16 @@ pub enum Target {
     Integration { package: String, name: String },
     /// The program, which tests in Python start.
     Program,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unit { package, .. } => write!(f, "unit tests of {package}"),
+            Self::Integration { package, name } => write!(f, "tests/{name} of {package}"),
+            Self::Program => f.write_str("the program and tests in Python"),
+        }
+    }
 }
 
 /// A fault that is in the tree until this is dropped.
