@@ -1,20 +1,16 @@
 //! Pictures as tensors: decoded, brought to the size that the model wants, laid out and scaled; and back.
 
-use std::io::Cursor;
+mod bitmap;
+mod file;
+mod orientation;
 
 use galatea_client::OutputTensor;
 use galatea_types::DataType;
 use half::{bf16, f16};
-use image::{
-    DynamicImage, GrayImage, ImageDecoder, ImageReader, Limits, RgbImage,
-    imageops::{self, FilterType},
-};
 
+use self::bitmap::Bitmap;
 use crate::{elements::Elements, shape};
 
-/// Largest picture, in pixels to a side and bytes once it is decoded: few bytes may say that they are a huge one.
-const LONGEST_SIDE: u32 = 16_384;
-const MOST_BYTES: u64 = 512 << 20;
 /// Largest tensor that is made of one.
 const MOST_ELEMENTS: usize = 64 << 20;
 /// What the models trained on that collection of pictures expect: mean and deviation of red, green, blue.
@@ -56,7 +52,7 @@ pub(crate) struct PictureOptions {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
     #[error("the picture cannot be read: {0}")]
-    Decode(#[from] image::ImageError),
+    Decode(String),
     #[error("the picture is too large: {0}")]
     TooLarge(String),
     #[error(
@@ -110,20 +106,19 @@ pub(crate) fn tensor(
 ) -> Result<(Vec<u8>, Vec<i64>), PictureError> {
     let shape = || PictureError::Shape { shape: shape::text(wanted) };
     let plan = plan(wanted, options.layout).ok_or_else(shape)?;
-    let picture = decoded(file)?;
-    let side = |wanted: i64, own: u32| if wanted < 0 { Ok(own) } else { u32::try_from(wanted) };
-    let height = side(plan.height, picture.height()).map_err(|_| shape())?;
-    let width = side(plan.width, picture.width()).map_err(|_| shape())?;
-    let elements =
-        (height as usize).checked_mul(width as usize).and_then(|n| n.checked_mul(plan.channels));
+    let picture = file::decoded(file)?;
+    let side = |wanted: i64, own: usize| if wanted < 0 { Ok(own) } else { usize::try_from(wanted) };
+    let height = side(plan.height, picture.height).map_err(|_| shape())?;
+    let width = side(plan.width, picture.width).map_err(|_| shape())?;
+    let elements = height.checked_mul(width).and_then(|n| n.checked_mul(plan.channels));
     if elements.is_none_or(|elements| elements > MOST_ELEMENTS) || height == 0 || width == 0 {
         return Err(PictureError::TooLarge(format!(
             "the model wants {height} times {width} pixels"
         )));
     }
-    let pixels = pixels(&picture, width, height, plan.channels);
-    let data = laid_out(&pixels, &plan, data_type, options)?;
-    let sizes = [i64::from(height), i64::from(width)];
+    let picture = picture.with_channels(plan.channels).resized(width, height);
+    let data = laid_out(&picture.pixels, &plan, data_type, options)?;
+    let sizes = [height as i64, width as i64];
     let colors = plan.channels as i64;
     let inner = match (plan.rank, plan.is_planar) {
         (2, _) => sizes.to_vec(),
@@ -133,34 +128,6 @@ pub(crate) fn tensor(
     let mut shape = vec![1; plan.rank - inner.len()];
     shape.extend(inner);
     Ok((data, shape))
-}
-
-fn decoded(file: &[u8]) -> Result<DynamicImage, PictureError> {
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(LONGEST_SIDE);
-    limits.max_image_height = Some(LONGEST_SIDE);
-    limits.max_alloc = Some(MOST_BYTES);
-    let mut reader = ImageReader::new(Cursor::new(file));
-    reader.limits(limits);
-    let reader = reader.with_guessed_format().map_err(image::ImageError::IoError)?;
-    let mut decoder = reader.into_decoder()?;
-    let bytes = decoder.total_bytes();
-    if bytes > MOST_BYTES {
-        return Err(PictureError::TooLarge(format!("{bytes} bytes once it is decoded")));
-    }
-    let orientation = decoder.orientation()?;
-    let mut picture = DynamicImage::from_decoder(decoder)?;
-    picture.apply_orientation(orientation);
-    Ok(picture)
-}
-
-/// A byte for each colour of each pixel, row by row.
-fn pixels(picture: &DynamicImage, width: u32, height: u32, channels: usize) -> Vec<u8> {
-    let filter = FilterType::Triangle;
-    match channels {
-        1 => imageops::resize(&picture.to_luma8(), width, height, filter).into_raw(),
-        _ => imageops::resize(&picture.to_rgb8(), width, height, filter).into_raw(),
-    }
 }
 
 fn laid_out(
@@ -250,11 +217,10 @@ pub(crate) fn png(
 ) -> Result<Vec<u8>, PictureError> {
     let wrong = || PictureError::Shape { shape: shape::text(&tensor.shape) };
     let plan = plan(&tensor.shape, options.layout).ok_or_else(wrong)?;
-    let (height, width) = (u32::try_from(plan.height), u32::try_from(plan.width));
+    let (height, width) = (usize::try_from(plan.height), usize::try_from(plan.width));
     let (Ok(height), Ok(width)) = (height, width) else { return Err(wrong()) };
     let elements = Elements::of(tensor);
-    let expected =
-        (height as usize).checked_mul(width as usize).and_then(|n| n.checked_mul(plan.channels));
+    let expected = height.checked_mul(width).and_then(|n| n.checked_mul(plan.channels));
     if expected != Some(elements.len()) || elements.len() == 0 {
         let (shape, found) = (shape::text(&tensor.shape), elements.len());
         return Err(PictureError::Length { shape, found });
@@ -267,14 +233,8 @@ pub(crate) fn png(
         let value = elements.json(at).parse::<f32>().unwrap_or_default();
         unscaled(value, place, options.scale, tensor.data_type)
     };
-    let bytes: Vec<u8> = (0..elements.len()).map(pixel).collect();
-    let picture = match channels {
-        1 => GrayImage::from_raw(width, height, bytes).map(DynamicImage::from),
-        _ => RgbImage::from_raw(width, height, bytes).map(DynamicImage::from),
-    };
-    let mut file = Vec::new();
-    picture.ok_or_else(wrong)?.write_to(&mut Cursor::new(&mut file), image::ImageFormat::Png)?;
-    Ok(file)
+    let pixels = (0..elements.len()).map(pixel).collect();
+    file::png(&Bitmap { width, height, channels, pixels })
 }
 
 #[cfg(test)]
