@@ -3,8 +3,10 @@
 import gzip
 import json
 import re
+import shutil
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -253,3 +255,14 @@ def test_two_thousand_models_cost_little_each_second(thousands):
             assert infer(thousands, "model_0007")[0] in (200, 400)
             events.next()
         assert thousands.cpu_seconds() - before < 1.0
+
+
+def test_the_parts_of_the_form_that_need_no_browser(tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node on this machine")
+    shutil.copytree(servers.ROOT / "crates/console/page", tmp_path / "page")
+    shutil.copy(servers.ROOT / "tests/console/try.test.mjs", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    run = subprocess.run([node, "--test", "try.test.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout[-4000:]

@@ -3,11 +3,8 @@ say the same."""
 
 import json
 import math
-import shutil
 import struct
-import subprocess
 import wave
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,18 +17,7 @@ import servers
 import tiers
 from console_form import Commands, Form, kept, open_form, png, strings, utf8
 
-NODE = shutil.which("node")
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_the_parts_that_need_no_browser(tmp_path):
-    if NODE is None:
-        pytest.skip("there is no node on this machine")
-    shutil.copytree(ROOT / "crates/console/page", tmp_path / "page")
-    shutil.copy(ROOT / "tests/console/try.test.mjs", tmp_path)
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    run = subprocess.run([NODE, "--test", "try.test.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0, run.stdout[-4000:]
+pytestmark = tiers.peers
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +63,6 @@ def commands(tmp_path):
 # ---- numbers
 
 
-@tiers.peers
 def test_numbers_are_sent_and_the_commands_say_the_same(form, commands):
     simple = form("simple")
     simple.fill("INPUT0", "values", "[[" + ",".join(map(str, range(16))) + "]]")
@@ -94,7 +79,6 @@ def test_numbers_are_sent_and_the_commands_say_the_same(form, commands):
     assert told["outputs"][0]["data"] in (sums, [sums])
 
 
-@tiers.peers
 def test_a_batch_and_free_dimensions_are_taken_from_the_data(form):
     simple = form("simple")
     for name in ("INPUT0", "INPUT1"):
@@ -111,7 +95,6 @@ def test_a_batch_and_free_dimensions_are_taken_from_the_data(form):
     assert "2000 elements: least 2" in single.view("OUTPUT0", "numbers")
 
 
-@tiers.peers
 @pytest.mark.parametrize("model, typed, shown", [
     ("half", "0.1 65504 -inf nan 1e-7", ["0.1", "65504", "-Infinity", "NaN", "1e-7"]),
     ("brain", "0.1 3 nan", ["0.1", "3", "NaN"]),
@@ -138,7 +121,6 @@ def test_each_type_comes_back_as_it_was_sent(form, commands, model, typed, shown
         assert run.infer()["outputs"][0]["data"] == [9007199254740993, -9223372036854775808]
 
 
-@tiers.peers
 def test_numpy_reads_the_file_of_an_output(form, tmp_path):
     asked = form("fixed")
     asked.fill("INPUT0", "values", "[[[1, 2, 3], [4, 5, 6.5]]]")
@@ -147,7 +129,6 @@ def test_numpy_reads_the_file_of_an_output(form, tmp_path):
     assert np.load(tmp_path / "out.npy").tolist() == [[[1, 2, 3], [4, 5, 6.5]]]
 
 
-@tiers.peers
 @pytest.mark.parametrize("model, source, text, message", [
     ("fixed", "values", "1 2 3 4 5", "shape [?, 2, 3] wants a multiple of 6 elements, and there are 5"),
     ("fixed", "values", "[[1, 2], [3, 4], [5, 6]]", "the lists have shape [1, 3, 2], and [?, 2, 3] is wanted"),
@@ -169,7 +150,6 @@ def test_what_does_not_fit_is_said_beside_the_field_and_not_sent(form, model, so
     assert asked.send().startswith("Answer") and asked.message("INPUT0") == ""
 
 
-@tiers.peers
 def test_files_of_bytes_must_have_the_size_of_the_tensor(form, files):
     asked = form("fixed")
     asked.fill("INPUT0", "raw", files=[files / "odd.bin"])
@@ -189,7 +169,6 @@ def test_files_of_bytes_must_have_the_size_of_the_tensor(form, files):
 # ---- texts and bytes
 
 
-@tiers.peers
 def test_texts_are_elements_and_markup_stays_text(form, commands):
     asked = form("texts")
     asked.fill("INPUT0", "lines", "one's \"two\" $HOME `x` \\n\n<img src=x onerror=alert(1)>\n\u00e4 \U0001f600")
@@ -203,7 +182,6 @@ def test_texts_are_elements_and_markup_stays_text(form, commands):
     assert run.python()["OUTPUT0"] == utf8(wanted)
 
 
-@tiers.peers
 def test_a_text_is_one_element_with_its_lines(form):
     asked = form("texts")
     asked.fill("INPUT0", "text", "one\ntwo")
@@ -211,7 +189,6 @@ def test_a_text_is_one_element_with_its_lines(form):
     assert asked.texts(f"{asked.output('OUTPUT0')} .try-text") == ["one\ntwo"]
 
 
-@tiers.peers
 def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, files):
     asked = form("texts")
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
@@ -226,7 +203,6 @@ def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, file
 # ---- pictures and sound
 
 
-@tiers.peers
 def test_a_picture_goes_in_and_its_negative_comes_out(form, commands, files):
     asked = form("invert")
     assert asked.send().startswith("Nothing") and asked.message("picture") == "Choose an image."
@@ -242,7 +218,6 @@ def test_a_picture_goes_in_and_its_negative_comes_out(form, commands, files):
     assert np.array(run.python()["inverted"], np.int64).astype(np.uint8).tobytes() == answer
 
 
-@tiers.peers
 def test_pictures_are_scaled_and_laid_out_as_chosen(form, files):
     asked = form("invert_float")
     assert asked.js(f"document.querySelector('{asked.input('picture')} [name=layout]').value") == "NHWC"
@@ -260,7 +235,6 @@ def test_pictures_are_scaled_and_laid_out_as_chosen(form, files):
     assert asked.send().startswith("Nothing") and asked.message("picture") == "sound.wav is no image that this browser reads"
 
 
-@tiers.peers
 def test_a_sound_is_resampled_to_one_channel(form, files):
     asked = form("sound")
     asked.fill("audio", "audio", files=[files / "sound.wav"], rate=16000)
@@ -278,7 +252,6 @@ def test_a_sound_is_resampled_to_one_channel(form, files):
 # ---- what models have beyond tensors
 
 
-@tiers.peers
 def test_labels_are_bars_and_scores_too(form, commands):
     if not (repositories.EXAMPLES / "magika/1/model.onnx").exists():
         pytest.skip("the example models are not fetched")
@@ -296,7 +269,6 @@ def test_labels_are_bars_and_scores_too(form, commands):
     assert len(rows) == 10 and rows[0].startswith("class ") and "10 highest values of 214" in asked.view("target_label")
 
 
-@tiers.peers
 def test_models_of_sound_and_of_text_answer(form, commands, files):
     if not all((repositories.EXAMPLES / name / "1/model.onnx").exists() for name in ("silero_vad", "minilm_int8")):
         pytest.skip("the example models are not fetched")
@@ -318,7 +290,6 @@ def test_models_of_sound_and_of_text_answer(form, commands, files):
     assert "the first 3 of 3 rows, 20 of 384 columns" in asked.view("last_hidden_state", "table")
 
 
-@tiers.peers
 def test_optional_inputs_parameters_and_outputs(form, commands):
     asked = form("optional")
     asked.fill("text", "text", "hi")
@@ -346,7 +317,6 @@ def test_optional_inputs_parameters_and_outputs(form, commands):
     assert asked.send().startswith("Nothing") and asked.text("[data-options=outputs] .try-error") == "Choose at least one output."
 
 
-@tiers.peers
 def test_responses_of_a_decoupled_model_are_shown_one_by_one(form, commands):
     asked = form("repeat")
     asked.fill("IN", "values", "4 5 6")
@@ -359,7 +329,6 @@ def test_responses_of_a_decoupled_model_are_shown_one_by_one(form, commands):
     assert [eval(line)["outputs"][0]["data"] for line in run.python()] == [[4], [5], [6]]
 
 
-@tiers.peers
 def test_pieces_of_a_text_are_joined(form):
     asked = form("words")
     asked.fill("prompt", "text", "h\u00e9llo" * 20)
@@ -368,7 +337,6 @@ def test_pieces_of_a_text_are_joined(form):
     assert "70 more responses" in asked.text(".try-result")
 
 
-@tiers.peers
 def test_a_request_is_cancelled(form, server):
     asked = form("repeat")
     asked.fill("IN", "values", "1 2")
@@ -386,7 +354,6 @@ def test_a_request_is_cancelled(form, server):
 # ---- what goes wrong
 
 
-@tiers.peers
 def test_errors_of_a_model_are_shown_whole(form):
     asked = form("failing")
     assert asked.send().startswith("Refused after ")
@@ -397,7 +364,6 @@ def test_errors_of_a_model_are_shown_whole(form):
     assert "content-length: 44" in asked.text(".try-result details pre")
 
 
-@tiers.peers
 def test_the_field_that_an_error_names_is_marked(form):
     asked = form("simple")
     for name, size in (("INPUT0", 1), ("INPUT1", 2)):
@@ -412,7 +378,6 @@ def test_the_field_that_an_error_names_is_marked(form):
     assert asked.send().startswith("Answer") and asked.message(marked[0]) == ""
 
 
-@tiers.peers
 def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
     asked = form("bools")
     assert clients.ask(server.http, "POST", "/v2/repository/models/bools/unload", {})[0] == 200
@@ -422,7 +387,6 @@ def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
     assert asked.send().startswith("Answer")
 
 
-@tiers.peers
 def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, page, commands):
     repository.add("identity", "identity", repositories.identity_config())
     groups = ("--http-restricted-api=metadata,model-config:x-look=glass", "--http-restricted-api=inference:x-ask=sesame")
@@ -444,7 +408,6 @@ def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, pa
 # ---- for everybody
 
 
-@tiers.peers
 def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
     asked = form("simple")
     page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
@@ -462,7 +425,6 @@ def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
     assert asked.js("Array.from(document.querySelectorAll('.try [tabindex]')).every((one) => one.tabIndex === 0)")
 
 
-@tiers.peers
 @pytest.mark.parametrize("colors", ["light", "dark"])
 def test_axe_finds_nothing_that_keeps_people_from_using_the_form(form, page, colors):
     page.emulate(colors=colors)
@@ -478,7 +440,6 @@ def test_axe_finds_nothing_that_keeps_people_from_using_the_form(form, page, col
         page.emulate(colors="light")
 
 
-@tiers.peers
 @pytest.mark.parametrize("width", [320, 375, 1280])
 def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
     page.resize(width, 800)
@@ -494,7 +455,6 @@ def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
         page.resize(*browser.VIEW)
 
 
-@tiers.peers
 def test_a_name_that_no_path_can_have_is_said(server, page):
     asked = Form(page)
     page.goto(f"http://{server.http}/")
