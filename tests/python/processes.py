@@ -1,6 +1,7 @@
 """What a server's processes are and hold, from /proc; and Pythons of several versions."""
 
 import concurrent.futures
+import contextlib
 import os
 import select
 import shutil
@@ -91,6 +92,16 @@ def named_memory(pid):
 def running(pid):
     """Children that have not ended."""
     return [child for child in children(pid) if not is_zombie(child)]
+
+
+def read_all(terminal):
+    """What was written to it; the end of the last writer is an error on a terminal."""
+    text = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 65536):
+            text += part
+    os.close(terminal)
+    return text.decode().replace("\r\n", "\n").splitlines()
 
 
 # ---- Pythons

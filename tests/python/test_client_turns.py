@@ -1,8 +1,7 @@
 """Clients with an identity take turns in a model's queue: the flood of one is no wait for another."""
 
-import re
+import contextlib
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -12,23 +11,41 @@ import clients
 import servers
 from auth_cases import bearer, key_entry
 from repositories import identity_config, write_model
+from waiting import eventually
 
 FLOOD = 200
-# Requests of the flood that may be answered while another client's request is: the one that executes, the one of its
-# turn, and two whose answers the client that floods comes to late.
-FEW = 4
-SLOW = 'parameters { key: "execute_delay_ms" value { string_value: "20" } }\n'
 PAIRS = "dynamic_batching { preferred_batch_size: [ 2 ] }\n"
-# Requests of one execution.
-MODELS = {"single": 1, "pairs": 2}
-ARRAY = np.zeros([1, 4], np.float32)
+# By model, the requests of a flood that may be executed before one of another client that came behind all of them: those of
+# the batch that executes and of its turn, or, without a batcher, those that the process of the model was handed ahead.
+FEW = {"single": 50, "pairs": 8}
+# Executes nothing while there is a file `hold`, and notes whose requests it executes.
+NOTES = """\
+import os
+import time
+
+import triton_python_backend_utils as pb
+
+FOLDER = {folder!r}
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        while os.path.exists(os.path.join(FOLDER, "hold")):
+            time.sleep(0.002)
+        arrays = [pb.get_input_tensor_by_name(request, "INPUT0").as_numpy() for request in requests]
+        with open(os.path.join(FOLDER, "noted"), "a") as file:
+            file.writelines(f"{{int(array[0, 0])}}\\n" for array in arrays)
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", array)]) for array in arrays]
+"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("turns")
-    write_model(path / "models", "single", "galatea", "identity", identity_config(dims="4", max_batch_size=2, more=SLOW))
-    write_model(path / "models", "pairs", "galatea", "identity", identity_config(dims="4", max_batch_size=2, more=SLOW + PAIRS))
+    for name, more in {"single": "", "pairs": PAIRS}.items():
+        (path / name).mkdir()
+        config = identity_config(dims="4", max_batch_size=2, more=more)
+        write_model(path / "models", name, "galatea", "python", config, {"1/model.py": NOTES.format(folder=str(path / name))})
     roles = {"flooder": "infer", "other": "infer", "admin": "admin"}
     (path / "policy.toml").write_text("".join(key_entry(name, f"secret-of-{name}", [role]) for name, role in roles.items()))
     return path
@@ -38,77 +55,70 @@ def key(name):
     return {"authorization": f"Bearer secret-of-{name}"}
 
 
-class Flood:
-    """Many requests of one client at once, whose answers are counted."""
+@contextlib.contextmanager
+def flood(server, model, headers):
+    """Many requests of one client that wait; all are answered at the end."""
+    answered, failed = threading.Semaphore(0), []
 
-    def __init__(self, server, model, headers):
-        self.stock = clients.client(server, "grpc")
-        self.answered, self.failed = 0, []
-        self.changed = threading.Condition()
+    def count(result, error):
+        failed.extend([error] if error else [])
+        answered.release()
+
+    with clients.client(server, "grpc") as stock:
         for _ in range(FLOOD):
-            self.stock.async_infer(model, clients.inputs(grpcclient, {"INPUT0": ARRAY}), self.count, headers=headers)
-
-    def count(self, result, error):
-        with self.changed:
-            self.answered += 1
-            self.failed += [error] if error else []
-            self.changed.notify_all()
-
-    def wait_for(self, count):
-        with self.changed:
-            assert self.changed.wait_for(lambda: self.answered >= count, 60), self.answered
-
-    def end(self):
-        self.wait_for(FLOOD)
-        self.stock.close()
-        assert self.failed == []
+            stock.async_infer(model, clients.inputs(grpcclient, {"INPUT0": np.zeros([1, 4], np.float32)}), count, headers=headers)
+        yield
+        assert all(answered.acquire(timeout=60) for _ in range(FLOOD))
+    assert failed == []
 
 
-def waiting(server, model):
-    """Requests in the model's queue."""
+def under_way(server, model):
+    """Requests to the model that are not answered."""
     page = clients.ask(server.metrics, "GET", "/metrics", headers=bearer("secret-of-admin"))[2].decode()
-    return int(re.search(f'^nv_inference_pending_request_count{{model="{model}".*}} (.+)$', page, re.MULTILINE)[1])
+    (line,) = [line for line in page.splitlines() if line.startswith(f'galatea_inference_requests_in_flight{{model="{model}"')]
+    return int(float(line.split()[-1]))
 
 
-def until(happened):
-    """Asks again until it is so."""
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "waited in vain"
+def executed_before(server, folder, protocol, model, headers):
+    """How many requests of a flood by the first client are executed before one of the second, which came last."""
+    hold, noted = folder / model / "hold", folder / model / "noted"
+    noted.unlink(missing_ok=True)
+    hold.touch()
+
+    def ask():
+        with clients.client(server, protocol) as stock:
+            clients.infer(stock, protocol, model, {"INPUT0": np.ones([1, 4], np.float32)}, headers=headers[1])
+
+    other = threading.Thread(target=ask, daemon=True)
+    try:
+        with flood(server, model, headers[0]):
+            eventually("the flood waits", lambda: under_way(server, model) == FLOOD)
+            other.start()
+            eventually("the other request waits", lambda: under_way(server, model) == FLOOD + 1)
+            hold.unlink()
+    finally:
+        hold.unlink(missing_ok=True)
+    other.join()
+    return noted.read_text().split().index("1")
 
 
-def answered_before(server, protocol, model, headers):
-    """How many requests of a flood by the first client are answered while each of three of the second are."""
-    flood = Flood(server, model, headers[0])
-    until(lambda: waiting(server, model) > FLOOD * 3 // 4)
-    counts = []
-    with clients.client(server, protocol) as stock:
-        for _ in range(3):
-            before = flood.answered
-            clients.infer(stock, protocol, model, {"INPUT0": ARRAY}, headers=headers[1])
-            counts.append(flood.answered - before)
-    flood.end()
-    return counts
+@pytest.fixture(scope="module")
+def with_keys(folder):
+    with servers.galatea(folder / "models", f"--auth-policy={folder / 'policy.toml'}") as server:
+        yield server
 
 
 @pytest.mark.parametrize("protocol", clients.MODULES)
-@pytest.mark.parametrize("model", MODELS)
-def test_a_flood_of_one_key_is_no_wait_for_another(folder, protocol, model):
-    headers = [key("flooder"), key("other")]
-    with servers.galatea(folder / "models", f"--auth-policy={folder / 'policy.toml'}") as server:
-        counts = answered_before(server, protocol, model, headers)
-    assert max(counts) <= FEW * MODELS[model], counts
+@pytest.mark.parametrize("model", FEW)
+def test_a_flood_of_one_key_is_no_wait_for_another(with_keys, folder, protocol, model):
+    assert executed_before(with_keys, folder, protocol, model, [key("flooder"), key("other")]) <= FEW[model]
 
 
-def test_requests_of_one_key_keep_their_order(folder):
+def test_requests_of_one_key_keep_their_order(with_keys, folder):
     """What the turns spare another client is a long wait: one that has the same key waits it."""
-    headers = [key("flooder")] * 2
-    with servers.galatea(folder / "models", f"--auth-policy={folder / 'policy.toml'}") as server:
-        counts = answered_before(server, "http", "single", headers)
-    assert counts[0] > FLOOD // 2, counts
+    assert executed_before(with_keys, folder, "http", "single", [key("flooder")] * 2) == FLOOD
 
 
-def test_without_identities_all_requests_are_of_one_client(folder):
-    with servers.galatea(folder / "models") as server:
-        counts = answered_before(server, "http", "single", [None, None])
-    assert counts[0] > FLOOD // 2, counts
+def test_without_identities_all_requests_are_of_one_client(folder, stage):
+    server = stage.serves(folder / "models")
+    assert executed_before(server, folder, "http", "single", [None, None]) == FLOOD

@@ -11,18 +11,18 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 
 import numpy as np
 import pytest
 
 import clients
 import servers
+import tiers
 import torchscript
+from processes import read_all
 from repositories import add_sub_config, identity_config, tensor, write_model
-from test_process import read_all
+from waiting import eventually
 
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
 LIMIT = 30
 
 # What happens to a request -> how each server says it over HTTP and gRPC, and from which level on.
@@ -54,30 +54,39 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
-def test_each_verbose_level_tells_the_same_kinds_of_events_as_the_real_servers(tmp_path, target):
-    write_model(tmp_path, "simple", target, "add_sub", add_sub_config())
-    ones = np.ones((1, 16), np.int32)
-    with servers.TARGETS[target](tmp_path) as server:
+@tiers.both
+def test_each_verbose_level_tells_the_same_kinds_of_events_as_the_real_servers(stage, target):
+    server = stage.get(target, lambda folder, _: write_model(folder, "simple", target, "add_sub", add_sub_config()))
+    try:
         for level in (0, 1, 2, 3):
             for protocol in ("http", "grpc"):
-                assert clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": level})[0] == 200
-                first = len(server.log)
-                with clients.client(server, protocol) as stock:
-                    clients.infer(stock, protocol, "simple", {"INPUT0": ones, "INPUT1": ones})
-                told = {event: pattern(words[target], protocol) for event, words in EVENTS.items()}
-                expected = {event for event in told if level >= EVENTS[event][target][0]}
-                for event in expected:
-                    server.wait(lambda: any(re.search(told[event], line) for line in server.log[first:]), (level, protocol, event), LIMIT)
-                if target == "triton":
-                    # Its lines of the request are there by now; what it says of a wrong one it says from here on.
-                    clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": 1})
-                mark = f"/v2/models/mark_{level}_{protocol}"
-                clients.ask(server.http, "GET", mark)
-                server.wait_for_line(mark.rpartition("/")[2], LIMIT)
-                text = server.text().split("\n", first)[-1].partition(mark)[0]
-                found = {event for event in told if re.search(told[event], text)}
-                assert found == expected, (level, protocol, text)
+                check_level(server, target, level, protocol)
+    finally:
+        set_level(server, 0)
+
+
+def check_level(server, target, level, protocol):
+    set_level(server, level)
+    first, ones = len(server.log), np.ones((1, 16), np.int32)
+    with clients.client(server, protocol) as stock:
+        clients.infer(stock, protocol, "simple", {"INPUT0": ones, "INPUT1": ones})
+    told = {event: pattern(words[target], protocol) for event, words in EVENTS.items()}
+    expected = {event for event in told if level >= EVENTS[event][target][0]}
+    for event in expected:
+        server.wait(lambda: any(re.search(told[event], line) for line in server.log[first:]), (level, protocol, event), LIMIT)
+    if target == "triton":
+        # Its lines of the request are there by now; what it says of a wrong one it says from here on.
+        set_level(server, 1)
+    mark = f"mark_{level}_{protocol}"
+    clients.ask(server.http, "GET", f"/v2/models/{mark}")
+    server.wait(lambda: any(mark in line for line in server.log[first:]), mark, LIMIT)
+    text = "\n".join(server.log[first:]).partition(mark)[0]
+    found = {event for event in told if re.search(told[event], text)}
+    assert found == expected, (level, protocol, text)
+
+
+def set_level(server, level):
+    assert clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": level})[0] == 200
 
 
 def pattern(told, protocol):
@@ -85,6 +94,7 @@ def pattern(told, protocol):
     return words if isinstance(words, str) else words[protocol]
 
 
+@tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
 def test_models_in_processes_of_their_own_log_at_the_levels_of_the_server(tmp_path, serve):
     """Also those that were changed after they were started: what libtorch says of an error is told at level 1."""
@@ -98,16 +108,11 @@ def test_models_in_processes_of_their_own_log_at_the_levels_of_the_server(tmp_pa
         assert clients.ask(server.http, "POST", "/v2/models/torch/infer", ask)[0] == 500
         return "libtorch: " in server.text()
 
-    def set_level(level):
-        assert clients.ask(server.http, "POST", "/v2/logging", {"log_verbose_level": level})[0] == 200
-
     assert not fail()
-    set_level(1)
-    deadline = time.monotonic() + LIMIT
-    while not fail():
-        # The worker hears of it beside its requests.
-        assert time.monotonic() < deadline, server.text()
-    set_level(0)
+    set_level(server, 1)
+    # The worker hears of it beside its requests.
+    eventually("libtorch's error is told", fail)
+    set_level(server, 0)
     later = serve(tmp_path, "--backend-config=pytorch,isolation=process", "--log-verbose=1")
     clients.ask(later.http, "POST", "/v2/models/torch/infer", ask)
     assert re.search(r'^I.*"libtorch: ', later.wait_for_line("libtorch: ", LIMIT))
@@ -142,9 +147,9 @@ class TritonPythonModel:
 '''
 
 
-def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, stage):
+def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, serve):
     repository.add("prints", "python", identity_config(), files={"1/model.py": PRINTS})
-    server = stage.serves(repository.path, "--log-format=json", "--log-verbose=3")
+    server = serve(repository.path, "--log-format=json", "--log-verbose=3")
     ask = {"id": "h-1", "inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
     assert clients.ask(server.http, "POST", "/v2/models/prints/infer", ask)[0] == 500
     server.wait(lambda: server.text().count('"text":"all of it was printed"') == 2, "what it printed", LIMIT)
@@ -164,27 +169,27 @@ def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, 
     assert any(line["text"].startswith("+--") and "| prints" in line["text"] for line in lines), "tables are lines too"
 
 
-def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, stage, tmp_path_factory):
+def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, serve, tmp_path_factory):
     """And the access log with it."""
     repository.add("simple", "add_sub", add_sub_config())
     folder = tmp_path_factory.mktemp("rotated")
     logs, old = folder / "logs", folder / "old"
     logs.mkdir()
     files = [logs / "server.log", logs / "access.log"]
-    server = stage.serves(repository.path, f"--log-file={files[0]}", f"--access-log={files[1]}", "--log-verbose=1", wait=False)
+    server = serve(repository.path, f"--log-file={files[0]}", f"--access-log={files[1]}", "--log-verbose=1", wait=False)
     ports = until_ports(files[0])
     address = f"127.0.0.1:{ports['HTTPService']}"
 
     def told(path):
         """Both logs have it, in these files."""
         clients.ask(address, "GET", path)
-        until(lambda: all(path in text(file) for file in files), path)
+        eventually(f"both logs have {path}", lambda: all(path in text(file) for file in files))
 
     told("/v2/models/before")
     logs.rename(old)
     logs.mkdir()
     server.process.send_signal(signal.SIGHUP)
-    until(lambda: all(file.exists() for file in files), "both files are made again")
+    eventually("both files are made again", lambda: all(file.exists() for file in files))
     told("/v2/models/after")
     for file in files:
         assert "/v2/models/before" not in text(file)
@@ -193,20 +198,13 @@ def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, stage, 
     logs.rename(folder / "gone")
     server.process.send_signal(signal.SIGHUP)
     gone = folder / "gone/server.log"
-    until(lambda: "failed to open the log file again: " in text(gone), lambda: text(gone))
+    eventually("the log says that it is not opened", lambda: "failed to open the log file again: " in text(gone))
     assert clients.ask(address, "GET", "/v2/health/ready")[0] == 200
     assert server.stop() == 0
 
 
 def text(file):
     return file.read_text() if file.exists() else ""
-
-
-def until(happened, what):
-    deadline = time.monotonic() + LIMIT
-    while not happened():
-        assert time.monotonic() < deadline, what() if callable(what) else what
-        time.sleep(0.02)
 
 
 def until_ports(log):
@@ -217,7 +215,7 @@ def until_ports(log):
         found.update(re.findall(r"Started (\w+) at [\d.]+:(\d+)", text(log)))
         return "HTTPService" in found
 
-    until(read, lambda: text(log))
+    eventually("the log has the ports", read)
     return found
 
 
@@ -240,11 +238,18 @@ def write_broken(folder):
     (folder / "typo/config.pbtxt").write_text('imput { name: "A" }\n')
 
 
-def test_a_start_that_fails_is_told_in_json_to_the_last_line(tmp_path, serve):
+def failing_start(folder):
+    """The command of a server that cannot start with the models of the folder."""
+    return [servers.galatea_binary(), "serve", f"--model-repository={folder}", "--http-port=0", "--grpc-port=0", "--metrics-port=0",
+            f"--backend-config=python,python-interpreter={sys.executable}"]
+
+
+def test_a_start_that_fails_is_told_in_json_to_the_last_line(tmp_path):
     write_broken(tmp_path)
-    server = serve(tmp_path, "--log-format=json", wait=False)
-    assert server.wait_for_exit() == 1
-    lines = [json.loads(line) for line in server.log]
+    command = [*failing_start(tmp_path), "--log-format=json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, env={**os.environ, **servers.onnx_runtime()})
+    assert done.returncode == 1
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
     errors = {line.get("model"): line["text"] for line in lines if line["level"] == "error"}
     assert set(errors) == {*BROKEN, "typo", None}
     assert "\nTraceback (most recent call last):\n" in errors["raises"] and "no \x1b[2J weights" in errors["raises"]
@@ -256,9 +261,7 @@ def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
     write_broken(tmp_path)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [servers.galatea_binary(), "serve", f"--model-repository={tmp_path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0",
-               f"--backend-config=python,python-interpreter={sys.executable}"]
-    server = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, **servers.onnx_runtime(), "TERM": "xterm"})
+    server = subprocess.Popen(failing_start(tmp_path), stdout=theirs, stderr=theirs, env={**os.environ, **servers.onnx_runtime(), "TERM": "xterm"})
     os.close(theirs)
     raw = "\n".join(read_all(ours))
     assert server.wait(60) == 1

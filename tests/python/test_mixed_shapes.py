@@ -12,8 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import clients
 import doc_pages
 import repositories
-import servers
-from test_python_queue import BOTH
+import tiers
 
 SIZES = [2, 4, 1, 3]
 LENGTHS = [10, 12, 11, 10]
@@ -66,8 +65,11 @@ def minilm(parameters, mask="", name="minilm"):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    root = tmp_path_factory.mktemp("mixed")
+def server(module_stage):
+    return module_stage.get("galatea", write_mixed)
+
+
+def write_mixed(root, _):
     ragged_model(root, "counts", "BATCH_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO")
     ragged_model(root, "ends", "BATCH_ACCUMULATED_ELEMENT_COUNT", "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE")
     ragged_model(root, "shapes", "BATCH_ELEMENT_COUNT", "BATCH_ITEM_SHAPE_FLATTEN", dims="-1, -1")
@@ -83,8 +85,6 @@ def server(tmp_path_factory):
     repositories.copy_example(root, "minilm_int8", minilm(buckets, "optional: true", "bucketed"), "bucketed")
     apart = {**mask, "isolation": "process"}
     repositories.copy_example(root, "minilm_int8", minilm(apart, "optional: true", "isolated"), "isolated")
-    with servers.galatea(root) as running:
-        yield running
 
 
 def ask_all(server, model, protocol, requests):
@@ -199,18 +199,21 @@ class TritonPythonModel:
 """
 
 
-@BOTH
-def test_python_models_get_ragged_requests_together_and_each_by_itself(target, tmp_path):
+@tiers.both
+def test_python_models_get_ragged_requests_together_and_each_by_itself(target, stage):
     tensors = 'output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 2 ] } ]\ninput [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] '
     made = 'batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "SIZE" data_type: TYPE_INT32 source_input: "IN" } ]\n'
-    for name, more in {"ragged": "allow_ragged_batch: true } ]\n" + made, "plain": "} ]\n"}.items():
-        # The last one that fits no other waits until the delay is over.
-        batching = FOUR if name == "ragged" else FOUR.replace("20000000", "300000")
-        config = f"max_batch_size: 4\n{batching}{tensors}{more}"
-        repositories.write_model(tmp_path, name, target, "python", config, {"1/model.py": TOGETHER})
+
+    def write(folder, _):
+        for name, more in {"ragged": "allow_ragged_batch: true } ]\n" + made, "plain": "} ]\n"}.items():
+            # The last one that fits no other waits until the delay is over.
+            batching = FOUR if name == "ragged" else FOUR.replace("20000000", "300000")
+            config = f"max_batch_size: 4\n{batching}{tensors}{more}"
+            repositories.write_model(folder, name, target, "python", config, {"1/model.py": TOGETHER})
+
     requests = [{"IN": np.zeros((1, size), np.float32)} for size in SIZES]
-    with servers.TARGETS[target](tmp_path) as running:
-        told = {name: [answer["OUT"][0].tolist() for answer in ask_all(running, name, "grpc", requests)] for name in ("ragged", "plain")}
+    running = stage.get(target, write)
+    told = {name: [answer["OUT"][0].tolist() for answer in ask_all(running, name, "grpc", requests)] for name in ("ragged", "plain")}
     assert told["ragged"] == [[4, size] for size in SIZES]
     assert told["plain"] == [[1, size] for size in SIZES]
 
@@ -223,15 +226,16 @@ def documented(text):
 
 
 @pytest.fixture(scope="module")
-def documented_server(tmp_path_factory):
-    root = tmp_path_factory.mktemp("documented")
-    repositories.copy_example(root, "minilm_int8", documented('dims: [ -1 ] },\n  { name: "token_type_ids"'), "padded")
-    repositories.copy_example(root, "minilm_int8", documented("pad_batches.mask"), "masked")
+def documented_server(module_stage):
+    return module_stage.get("galatea", write_documented)
+
+
+def write_documented(root, _):
+    repositories.copy_example(root, "minilm_int8", documented('dims: [ -1 ] },\n  { name: "token_type_ids"'), "documented_padded")
+    repositories.copy_example(root, "minilm_int8", documented("pad_batches.mask"), "documented_masked")
     node = helper.make_node("Unsqueeze", ["INDEX", "second"], ["OUTPUT"])
     given = [(name, TensorProto.FLOAT, [None]) for name in ("INPUT", "INDEX")]
-    save(root, "ragged", documented("batch_input"), [node], given, [("OUTPUT", TensorProto.FLOAT, [None, 1])], [("second", np.array([1]))])
-    with servers.galatea(root) as running:
-        yield running
+    save(root, "documented_ragged", documented("batch_input"), [node], given, [("OUTPUT", TensorProto.FLOAT, [None, 1])], [("second", np.array([1]))])
 
 
 def test_the_page_says_what_works(documented_server, direct):
@@ -239,16 +243,17 @@ def test_the_page_says_what_works(documented_server, direct):
     one = sentence(9, 1)
     wanted = direct.run(["last_hidden_state"], one)[0]
     unmasked = {name: array for name, array in one.items() if name != "attention_mask"}
-    for model, asked in {"padded": one, "masked": unmasked}.items():
+    for model, asked in {"documented_padded": one, "documented_masked": unmasked}.items():
         (answer,) = ask_all(documented_server, model, "http", [asked])
         np.testing.assert_allclose(answer["last_hidden_state"], wanted, rtol=0, atol=1e-5)
-    (answer,) = ask_all(documented_server, "ragged", "http", [{"INPUT": np.zeros((1, 3), np.float32)}])
+    (answer,) = ask_all(documented_server, "documented_ragged", "http", [{"INPUT": np.zeros((1, 3), np.float32)}])
     assert answer["OUTPUT"].tolist() == [[3.0]]
 
 
-def test_a_mistake_says_what_to_write(tmp_path):
-    repositories.copy_example(tmp_path, "minilm_int8", minilm({"pad_batches.bucket": "16"}), "minilm")
-    check = servers.galatea(tmp_path, "--exit-on-error=false", wait=False)
-    with check as running:
-        running.wait_for_line(r"unknown parameter 'pad_batches\.bucket'")
-        running.wait_for_line(r"write one of inputs, value, ")
+def test_a_mistake_says_what_to_write(shared):
+    running = shared()
+    running.owns("mistaken")
+    repositories.copy_example(running.repository, "minilm_int8", minilm({"pad_batches.bucket": "16"}, name="mistaken"), "mistaken")
+    status, _, text = clients.ask(running.http, "POST", "/v2/repository/models/mistaken/load", {})
+    told = text.decode() if status != 200 else running.text()
+    assert "unknown parameter 'pad_batches.bucket'" in told and "write one of inputs, value, " in told, told

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,8 @@ import clients
 import processes
 import repositories
 import servers
+import tiers
 
-needs_triton = pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-BOTH = pytest.mark.parametrize("target", ["galatea", pytest.param("triton", marks=needs_triton)])
 # Answers with the CPUs and the nice value of its process, and with those of a thread it starts.
 MODEL = """\
 import json
@@ -77,67 +77,96 @@ def of_instance(server, name):
     return found
 
 
-@BOTH
-def test_instances_run_on_the_cpus_of_their_policy(tmp_path, target):
-    write(tmp_path, "of_kind", group(""))
-    write(tmp_path, "named", group('host_policy: "mine"'))
-    write(tmp_path, "other", group('host_policy: "unknown"'))
-    with servers.TARGETS[target](tmp_path, f"--host-policy=mine,{PINNED}") as server:
-        all_of_them = (ALLOWED, 0)
-        assert placed(server, "named") == (([LAST], 0),) * 2
-        assert placed(server, "of_kind") == (all_of_them,) * 2
-        assert placed(server, "other") == (all_of_them,) * 2
-        if target == "galatea":
-            assert of_instance(server, "named_0_0") == (str(LAST), 0)
-            server.wait_for_line("instance_group.host_policy 'unknown' of model 'other' has no effect: define it with")
+# A policy by name, and the one of a kind, which says all CPUs where there is one node.
+NAMED = ("--host-policy=cpu,numa-node=0", "--host-policy=mine,numa-node=0", f"--host-policy=mine,{PINNED}")
+ALL = (ALLOWED, 0)
 
 
-@BOTH
-def test_instances_without_a_policy_have_that_of_their_kind(tmp_path, target):
-    write(tmp_path, "m", group(""))
-    with servers.TARGETS[target](tmp_path, f"--host-policy=cpu,{PINNED}") as server:
-        assert placed(server, "m") == (([LAST], 0),) * 2
+def write_three(folder, _):
+    write(folder, "of_kind", group(""))
+    write(folder, "named", group('host_policy: "mine"'))
+    write(folder, "other", group('host_policy: "unknown"'))
 
 
-def test_a_numa_node_brings_its_cpus(tmp_path):
-    """With one node these are all; that memory is bound to it the kernel says of the thread."""
-    write(tmp_path, "m", group(""))
-    write(tmp_path, "named", group('host_policy: "mine"'))
-    flags = ["--host-policy=mine,numa-node=0", f"--host-policy=mine,{PINNED}"]
-    with servers.galatea(tmp_path, "--host-policy=cpu,numa-node=0", *flags) as server:
-        assert placed(server, "named") == (([LAST], 0),) * 2
-        assert placed(server, "m") == ((ALLOWED, 0),) * 2
-        (thread,) = (number for number, (name, *_) in threads(server).items() if name == "m_0_0")
-        maps = Path(f"/proc/{server.pid}/task/{thread}/numa_maps")
-        if maps.exists():
-            policies = {line.split()[1] for line in maps.read_text().splitlines()}
-            assert "bind:0" in policies, policies
+@tiers.both
+def test_instances_run_on_the_cpus_of_their_policy(stage, target):
+    flags = NAMED if target == "galatea" else NAMED[-1:]
+    server = stage.get(target, write_three, *flags)
+    assert placed(server, "named") == (([LAST], 0),) * 2
+    assert placed(server, "of_kind") == (ALL,) * 2
+    assert placed(server, "other") == (ALL,) * 2
+    if target == "galatea":
+        assert of_instance(server, "named_0_0") == (str(LAST), 0)
+        server.wait_for_line("instance_group.host_policy 'unknown' of model 'other' has no effect: define it with")
+        check_memory(server, "of_kind_0_0")
 
 
-def test_threads_of_onnx_runtime_run_where_the_instances_do(tmp_path):
-    """Those of the session are started while the model is loaded, before there is an instance."""
-    folder = repositories.copy_example(tmp_path, "simple")
-    config = (folder / "config.pbtxt").read_text()
+def check_memory(server, name):
+    """The kernel says of the thread of an instance that its memory is bound to the node."""
+    (thread,) = (number for number, (found, *_) in threads(server).items() if found == name)
+    maps = Path(f"/proc/{server.pid}/task/{thread}/numa_maps")
+    if maps.exists():
+        policies = {line.split()[1] for line in maps.read_text().splitlines()}
+        assert "bind:0" in policies, policies
+
+
+@tiers.peers
+def test_instances_without_a_policy_have_that_of_their_kind_in_the_real_server(stage):
+    server = stage.get("triton", lambda folder, _: write(folder, "m", group("")), f"--host-policy=cpu,{PINNED}")
+    assert placed(server, "m") == (([LAST], 0),) * 2
+
+
+@pytest.fixture(scope="module")
+def unprivileged(tmp_path_factory):
+    """A server that may not raise its priority, with a policy for all instances."""
+    path = tmp_path_factory.mktemp("models")
+    write(path, "of_kind", group(""))
+    for name in ("m", "n"):
+        write(path, name, "optimization { priority: PRIORITY_MAX }\n")
+    folder = repositories.copy_example(path, "simple")
     helpers = 'parameters { key: "intra_op_thread_count" value: { string_value: "3" } }\n'
-    (folder / "config.pbtxt").write_text(config + helpers)
-    with servers.galatea(tmp_path, f"--host-policy=cpu,{PINNED}") as server:
-        found = threads(server).values()
-        if len(ALLOWED) > 1:
-            pinned = [name for name, cpus, _ in found if cpus == str(LAST)]
-            assert "simple_0_0" in pinned and len(pinned) == 3, found
-        stock = clients.client(server, "http")
-        ones = np.ones((1, 16), np.int32)
+    (folder / "config.pbtxt").write_text((folder / "config.pbtxt").read_text() + helpers)
+    through = ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]
+    with servers.galatea(path, f"--host-policy=cpu,{PINNED}", through=through) as server:
+        yield server
+
+
+def test_instances_without_a_policy_have_that_of_their_kind(unprivileged):
+    assert placed(unprivileged, "of_kind") == (([LAST], 0),) * 2
+
+
+def test_threads_of_onnx_runtime_run_where_the_instances_do(unprivileged):
+    """Those of the session are started while the model is loaded, before there is an instance."""
+    if len(ALLOWED) > 1:
+        found = sorted(name for name, cpus, _ in threads(unprivileged).values() if cpus == str(LAST))
+        assert [name for name in found if name in ("simple_0_0", "onnxruntime")] == ["onnxruntime"] * 2 + ["simple_0_0"], found
+    ones = np.ones((1, 16), np.int32)
+    with clients.client(unprivileged, "http") as stock:
         assert (clients.infer(stock, "http", "simple", {"INPUT0": ones, "INPUT1": ones})["OUTPUT0"] == 2).all()
 
 
-def test_a_model_of_low_priority_lets_others_go_first(tmp_path):
-    write(tmp_path, "m", "optimization { priority: PRIORITY_MIN }\n")
-    write(tmp_path, "other")
-    with servers.galatea(tmp_path) as server:
-        assert placed(server, "m") == ((ALLOWED, 19),) * 2
-        assert of_instance(server, "m_0")[1] == 19
-        assert placed(server, "other") == ((ALLOWED, 0),) * 2
-        assert of_instance(server, "other_0")[1] == 0
+def test_a_model_of_high_priority_runs_as_others_where_it_may_not(unprivileged):
+    """A warning says once what to do."""
+    for name in ("m", "n"):
+        assert placed(unprivileged, name) == (([LAST], 0),) * 2
+    said = [line for line in unprivileged.log if "CAP_SYS_NICE" in line]
+    assert len(said) == 1 and "PRIORITY_MIN" in said[0], said
+
+
+def write_priorities(folder, _):
+    write(folder, "low", "optimization { priority: PRIORITY_MIN }\n")
+    write(folder, "plain")
+    for name in ("high", "higher"):
+        write(folder, name, "optimization { priority: PRIORITY_MAX }\n")
+
+
+def test_priorities_of_models(stage):
+    """One of low priority lets others go first, one of high priority goes first where that is allowed."""
+    server = stage.get("galatea", write_priorities)
+    nice = -5 if may_raise_priority() else 0
+    for name, expected in {"low": 19, "plain": 0, "high": nice, "higher": nice}.items():
+        assert placed(server, name) == ((ALLOWED, expected),) * 2
+        assert of_instance(server, f"{name}_0")[1] == expected
 
 
 def may_raise_priority():
@@ -151,27 +180,7 @@ def may_raise_priority():
     return os.waitpid(child, 0)[1] == 0
 
 
-def test_a_model_of_high_priority_goes_first_where_that_is_allowed(tmp_path):
-    for name in ("m", "n"):
-        write(tmp_path, name, "optimization { priority: PRIORITY_MAX }\n")
-    with servers.galatea(tmp_path) as server:
-        nice = -5 if may_raise_priority() else 0
-        assert placed(server, "m") == ((ALLOWED, nice),) * 2
-        assert of_instance(server, "m_0")[1] == nice
-
-
-def test_a_model_of_high_priority_runs_as_others_where_it_is_not(tmp_path):
-    """A warning says once what to do."""
-    for name in ("m", "n"):
-        write(tmp_path, name, "optimization { priority: PRIORITY_MAX }\n")
-    with servers.galatea(tmp_path, through=["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]) as server:
-        for name in ("m", "n"):
-            assert placed(server, name) == ((ALLOWED, 0),) * 2
-        said = [line for line in server.log if "CAP_SYS_NICE" in line]
-        assert len(said) == 1 and "PRIORITY_MIN" in said[0], said
-
-
-@needs_triton
+@tiers.peers
 def test_the_real_one_has_no_priorities(tmp_path):
     """Which is why ours are our own: the thread of an instance has the nice value 0 there, whatever the model says."""
     write(tmp_path, "m", "optimization { priority: PRIORITY_MIN }\n")
@@ -191,6 +200,7 @@ def test_the_real_one_has_no_priorities(tmp_path):
     ],
 )
 def test_what_this_machine_does_not_have_is_told_at_the_start(tmp_path, setting, reason):
-    server = servers.galatea(tmp_path, f"--host-policy=cpu,{setting}", wait=False)
-    assert server.wait_for_exit() == 1
-    assert f"setting host policy: Invalid argument - {reason}" in server.text()
+    command = [servers.galatea_binary(), "serve", f"--model-repository={tmp_path}", f"--host-policy=cpu,{setting}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"setting host policy: Invalid argument - {reason}" in done.stdout + done.stderr

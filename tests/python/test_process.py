@@ -1,7 +1,6 @@
 """The program: command line, start, tables, signals."""
 
 import concurrent.futures
-import contextlib
 import http.client
 import json
 import os
@@ -17,9 +16,10 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import clients
 import servers
-from repositories import add_sub_config, identity_config
+from processes import read_all
+from repositories import add_sub_config, identity_config, write_model
+from waiting import eventually
 
-SLOW = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "300" } }\n')
 ROW = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
 
 
@@ -33,89 +33,117 @@ def post(server, model):
     return status
 
 
-def test_sigterm_lets_requests_finish(repository, serve):
-    """Five requests on one slow instance; stopped after the first answer, it answers the rest and ends with 0."""
-    repository.add("slow", "identity", SLOW)
-    server = serve(repository.path)
-    with concurrent.futures.ThreadPoolExecutor(5) as pool:
-        asked = [pool.submit(post, server, "slow") for _ in range(5)]
-        next(concurrent.futures.as_completed(asked))
-        server.process.send_signal(signal.SIGTERM)
-        assert [one.result() for one in asked] == [200] * 5
-    assert server.wait_for_exit() == 0
+# Goes on with a file that its parameter names: to be ready, and to execute.
+GATE = """\
+import json
+import os
+import time
+
+import triton_python_backend_utils as pb
 
 
-def test_while_draining_open_connections_are_served_and_new_ones_refused(repository, serve):
+def wait_for(path):
+    while path and not os.path.exists(path):
+        time.sleep(0.002)
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.parameters = json.loads(args["model_config"])["parameters"]
+        wait_for(self.gate("ready"))
+
+    def gate(self, name):
+        return self.parameters.get(name, {}).get("string_value")
+
+    def execute(self, requests):
+        wait_for(self.gate("execute"))
+        return [pb.InferenceResponse([pb.Tensor("OUTPUT0", r.inputs()[0].as_numpy())]) for r in requests]
+"""
+
+
+def gated(what, path):
+    return identity_config(more=f'parameters {{ key: "{what}" value {{ string_value: "{path}" }} }}\n')
+
+
+def late_request():
+    request = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
+    request.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
+    return request
+
+
+@pytest.fixture
+def gate(tmp_path_factory):
+    return tmp_path_factory.mktemp("gate") / "open"
+
+
+def test_while_draining_requests_and_open_connections_are_served_and_new_ones_refused(repository, serve, gate):
     """Clients take an idle connection for one that works; calls of gRPC are made elsewhere after UNAVAILABLE."""
-    repository.add("slow", "identity", SLOW)
+    repository.add("slow", "python", gated("execute", gate), files={"1/model.py": GATE})
     server = serve(repository.path)
-    open_before = http.client.HTTPConnection(server.http, timeout=30)
+    open_before = http.client.HTTPConnection(server.http, timeout=60)
     open_before.request("GET", "/v2/health/live")
     assert open_before.getresponse().read() == b""
+    flight = ("galatea_inference_requests_in_flight", 'model="slow",version="1"')
     with grpc.insecure_channel(server.grpc) as channel, concurrent.futures.ThreadPoolExecutor(5) as pool:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
         asked = [pool.submit(post, server, "slow") for _ in range(5)]
-        next(concurrent.futures.as_completed(asked))
-        late = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
-        late.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
-        server.process.send_signal(signal.SIGTERM)
-        # The line about the signal itself comes before requests are refused.
-        server.wait_for_line("Waiting for in-flight requests")
-        with pytest.raises(grpc.RpcError) as error:
-            stub.ModelInfer(late, timeout=30)
-        assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-        open_before.request("POST", "/v2/models/slow/infer", json.dumps(ROW))
+        try:
+            eventually("five requests are under way", lambda: clients.metrics(server)[flight] == 5)
+            server.process.send_signal(signal.SIGTERM)
+            # The line about the signal itself comes before requests are refused.
+            server.wait_for_line("Waiting for in-flight requests")
+            with pytest.raises(grpc.RpcError) as error:
+                stub.ModelInfer(late_request(), timeout=60)
+            assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+            with pytest.raises(OSError):
+                http.client.HTTPConnection(server.http, timeout=60).request("GET", "/v2/health/live")
+            assert not any(one.done() for one in asked)
+            open_before.request("POST", "/v2/models/slow/infer", json.dumps(ROW))
+        finally:
+            gate.touch()
         reply = open_before.getresponse()
         assert (reply.status, reply.getheader("Connection")) == (200, "close")
-        with pytest.raises(OSError):
-            http.client.HTTPConnection(server.http, timeout=5).request("GET", "/v2/health/live")
         assert [one.result() for one in asked] == [200] * 5
     assert server.wait_for_exit() == 0
 
 
-def test_health_is_answered_over_grpc_while_models_load(repository, serve):
-    """Live and not ready; a request sent meanwhile is answered once its model is there."""
-    repository.add("slow", "identity", identity_config(more='parameters { key: "creation_delay_sec" value { string_value: "2" } }\n'))
-    server = serve(repository.path, wait=False)
-    line = server.wait_for_line("GRPCInferenceService listens at ")
-    with grpc.insecure_channel(line.split()[-1].strip('"')) as channel:
-        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        early = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
-        early.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
-        answer = stub.ModelInfer.future(early, timeout=30)
-        assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
-        assert not stub.ServerReady(service_pb2.ServerReadyRequest()).ready
-        check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        assert check(b"") == b"\x08\x02", "NOT_SERVING"
-        assert not answer.done()
-        assert answer.result().model_name == "slow"
-        assert stub.ServerReady(service_pb2.ServerReadyRequest()).ready
-    assert server.stop() == 0
-
-
-def test_no_more_than_1024_requests_wait_for_the_start(repository, serve):
-    """Those beyond are refused at once, and liveness is answered beside them; the others are answered in the end."""
-    repository.add("slow", "identity", identity_config(more='parameters { key: "creation_delay_sec" value { string_value: "5" } }\n'))
+def test_requests_wait_for_the_start_over_grpc(repository, serve, gate):
+    """The server is live and not ready, and a request sent meanwhile is answered once its model is there. No more than 1024
+    wait: those beyond are refused at once, and liveness is answered beside them."""
+    repository.add("slow", "python", gated("ready", gate), files={"1/model.py": GATE})
     server = serve(repository.path, wait=False)
     address = server.wait_for_line("GRPCInferenceService listens at ").split()[-1].strip('"')
-    early = service_pb2.ModelInferRequest(model_name="slow", raw_input_contents=[b"\0" * 4])
-    early.inputs.add(name="INPUT0", datatype="FP32", shape=[1])
     apart = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(address, apart) as one, grpc.insecure_channel(address, apart) as other:
         stubs = [service_pb2_grpc.GRPCInferenceServiceStub(channel) for channel in (one, other)]
-        asked = [stub.ModelInfer.future(early, timeout=60) for stub in stubs for _ in range(515)]
-        assert stubs[1].ServerLive(service_pb2.ServerLiveRequest(), timeout=30).live
-        assert not stubs[1].ServerReady(service_pb2.ServerReadyRequest(), timeout=30).ready
+        try:
+            asked = [stub.ModelInfer.future(late_request(), timeout=120) for stub in stubs for _ in range(515)]
+            eventually("six are refused", lambda: sum(answer.done() for answer in asked) == 6)
+            assert stubs[1].ServerLive(service_pb2.ServerLiveRequest(), timeout=60).live
+            assert not stubs[1].ServerReady(service_pb2.ServerReadyRequest(), timeout=60).ready
+            check = one.unary_unary("/grpc.health.v1.Health/Check")
+            assert check(b"") == b"\x08\x02", "NOT_SERVING"
+        finally:
+            gate.touch()
         refused = [answer.exception() for answer in asked if answer.exception() is not None]
         assert [error.code() for error in refused] == [grpc.StatusCode.UNAVAILABLE] * 6
         assert all("Server is starting" in error.details() for error in refused)
+        assert {answer.result().model_name for answer in asked if answer.exception() is None} == {"slow"}
+        assert stubs[0].ServerReady(service_pb2.ServerReadyRequest()).ready
     assert server.stop() == 0
 
 
-def test_a_server_that_leaves_is_not_ready_over_grpc_and_serves(repository, serve):
+def test_a_server_that_leaves_serves_without_being_ready_and_waits_no_longer_than_it_is_told(repository, serve):
+    """The second signal ends the delay; what takes longer than --exit-timeout-secs does not hold the process up."""
     repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path, "--drain-delay-secs=600")
+    stuck = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "3600000" } }\n')
+    repository.add("stuck", "identity", stuck)
+    server = serve(repository.path, "--drain-delay-secs=600", "--exit-timeout-secs=1")
+    held = http.client.HTTPConnection(server.http, timeout=60)
+    held.request("POST", "/v2/models/stuck/infer", json.dumps(ROW))
+    flight = ("galatea_inference_requests_in_flight", 'model="stuck",version="1"')
+    eventually("a request is under way", lambda: clients.metrics(server)[flight] == 1)
     with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         server.process.send_signal(signal.SIGTERM)
@@ -124,12 +152,8 @@ def test_a_server_that_leaves_is_not_ready_over_grpc_and_serves(repository, serv
         assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
         assert stub.ModelReady(service_pb2.ModelReadyRequest(name="simple")).ready
         server.process.send_signal(signal.SIGTERM)
-    assert server.wait_for_exit() == 0
-
-
-def test_sigint_ends_it_too(repository, serve):
-    repository.add("simple", "add_sub", add_sub_config())
-    assert serve(repository.path).stop(signal.SIGINT) == 0
+    server.wait_for_exit(120)
+    held.close()
 
 
 def test_a_terminal_shows_reasons_whole(repository):
@@ -168,87 +192,60 @@ def test_a_terminal_shows_reasons_whole(repository):
     assert not any("\x1b" in line for line in piped)
 
 
-def read_all(terminal):
-    """What was written to it; the end of the last writer is an error on a terminal."""
-    text = b""
-    with contextlib.suppress(OSError):
-        while part := os.read(terminal, 65536):
-            text += part
-    os.close(terminal)
-    return text.decode().replace("\r\n", "\n").splitlines()
-
-
-def test_exit_timeout(repository, serve):
-    """What takes longer than --exit-timeout-secs does not hold the process up."""
-    stuck = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "20000" } }\n')
-    repository.add("stuck", "identity", stuck)
-    repository.add("quick", "identity", identity_config())
-    server = serve(repository.path, "--exit-timeout-secs=1")
-    host, port = server.http.rsplit(":", 1)
-    held = http.client.HTTPConnection(host, int(port), timeout=60)
-    held.request("POST", "/v2/models/stuck/infer", json.dumps(ROW))
-    assert post(server, "quick") == 200
-    server.process.send_signal(signal.SIGTERM)
-    server.wait_for_exit(timeout=12)
-    held.close()
+FAILS = identity_config() + 'parameters { key: "fail" value { string_value: "load" } }'
 
 
 def test_failed_model_ends_the_start(repository):
-    """By default one model that cannot be loaded ends the process with 1."""
+    """By default one model that cannot be loaded ends the process with 1. Without: the scenario `repository_none_broken`."""
     repository.add("good", "identity", identity_config())
-    repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
-    server = servers.galatea(repository.path, wait=False)
-    assert server.wait_for_exit() == 1
-    assert "failed to load 1 of 2 models (bad): load failed for model 'bad': " in server.text()
+    repository.add("bad", "failing", FAILS)
+    status, text = run("serve", f"--model-repository={repository.path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0")
+    assert status == 1
+    assert "failed to load 1 of 2 models (bad): load failed for model 'bad': " in text
 
 
-def test_exit_on_error_false(repository, serve):
-    repository.add("good", "identity", identity_config())
-    repository.add("bad", "failing", identity_config() + 'parameters { key: "fail" value { string_value: "load" } }')
-    server = serve(repository.path, "--exit-on-error=false")
-    assert post(server, "good") == 200
-    assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 400
-    lax = serve(repository.path, "--exit-on-error=false", "--strict-readiness=false")
-    assert clients.ask(lax.http, "GET", "/v2/health/ready")[0] == 200
+def test_a_failed_model_makes_no_difference_where_readiness_is_not_strict(shared):
+    server = shared()
+    bad = server.write("bad", "failing", FAILS)
+    assert clients.ask(server.http, "POST", f"/v2/repository/models/{bad}/load", {})[0] == 400
+    assert clients.ask(server.http, "GET", "/v2/health/ready")[0] == 200
 
 
-def test_log_and_tables(repository, serve):
-    """What people grep in the log."""
-    repository.add("simple", "add_sub", add_sub_config())
-    server = serve(repository.path, "--id=mine", "--http-thread-count=2")
-    text = server.text()
-    assert "loading: simple:1" in text and "successfully loaded 'simple'" in text
-    assert re.search(r"\| Model +\| Version +\| Status +\|", text)
-    assert re.search(r"\| simple +\| 1 +\| READY +\|", text)
-    assert re.search(r"\| Option +\| Value +\|", text)
-    assert re.search(r"\| server_id +\| mine +\|", text)
-    assert json.loads(clients.ask(server.http, "GET", "/v2")[2])["name"] == "mine"
-
-
-def test_fronts_can_be_switched_off(repository, serve):
-    repository.add("simple", "add_sub", add_sub_config())
-    only_http = serve(repository.path, "--allow-grpc=False", "--allow-metrics", "0", services=1)
-    assert clients.ask(only_http.http, "GET", "/v2/health/ready")[0] == 200
-    assert set(only_http.addresses) == {"HTTPService"}
-
-
-def test_several_repositories(tmp_path, serve):
-    from repositories import write_model
-
+@pytest.fixture(scope="module")
+def as_tritonserver(tmp_path_factory):
+    """A link of that name is the server, without a sub-command, and takes `--flag value`. Two repositories, and HTTP alone."""
+    folder = tmp_path_factory.mktemp("models")
+    flags = []
     for name in ("one", "two"):
-        write_model(tmp_path / name, name, "galatea", "identity", identity_config())
-    server = serve(tmp_path / "one", f"--model-repository={tmp_path / 'two'}")
-    assert post(server, "one") == post(server, "two") == 200
-
-
-def test_started_as_tritonserver(repository, tmp_path_factory):
-    """A link of that name is the server, without a sub-command, and takes `--flag value`."""
-    repository.add("simple", "add_sub", add_sub_config())
+        write_model(folder / name, name, "galatea", "identity", identity_config())
+        flags += ["--model-repository", folder / name]
     link = tmp_path_factory.mktemp("bin") / "tritonserver"
     link.symlink_to(servers.galatea_binary())
-    flags = ["--model-repository", repository.path, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"]
-    with servers.Server([link, *flags, "--log-verbose=1", "--strict-model-config=false"]) as server:
-        assert clients.ask(server.http.replace("0.0.0.0", "127.0.0.1"), "GET", "/v2/health/ready")[0] == 200
+    flags += ["--http-port", "0", "--allow-grpc=False", "--allow-metrics", "0", "--http-address", "127.0.0.1"]
+    flags += ["--id", "mine", "--http-thread-count=2", "--log-verbose=1", "--strict-model-config=false"]
+    server = servers.Server([link, *flags], services=1)
+    yield server
+    assert server.stop(signal.SIGINT) == 0, "SIGINT ends it too"
+
+
+def test_log_and_tables(as_tritonserver):
+    """What people grep in the log."""
+    text = as_tritonserver.text()
+    assert "loading: one:1" in text and "successfully loaded 'one'" in text
+    assert re.search(r"\| Model +\| Version +\| Status +\|", text)
+    assert re.search(r"\| one +\| 1 +\| READY +\|", text)
+    assert re.search(r"\| Option +\| Value +\|", text)
+    assert re.search(r"\| server_id +\| mine +\|", text)
+    assert json.loads(clients.ask(as_tritonserver.http, "GET", "/v2")[2])["name"] == "mine"
+
+
+def test_fronts_can_be_switched_off(as_tritonserver):
+    assert clients.ask(as_tritonserver.http, "GET", "/v2/health/ready")[0] == 200
+    assert set(as_tritonserver.addresses) == {"HTTPService"}
+
+
+def test_several_repositories(as_tritonserver):
+    assert post(as_tritonserver, "one") == post(as_tritonserver, "two") == 200
 
 
 @pytest.mark.parametrize(
