@@ -19,6 +19,8 @@ from test_security import address
 from test_streams import message, repeat_arrays
 from waiting import eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
 FIELDS = (

@@ -17,6 +17,8 @@ import server_pool
 import shared_flags
 from repositories import add_sub_config, identity_config
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 IO = 'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
 OUT = 'output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]\n'
 

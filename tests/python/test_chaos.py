@@ -26,6 +26,8 @@ from shared_flags import LIMITED, SHARED_MEMORY
 from test_python_workers import IN_OUT, RUNNER, open_identity, write
 from waiting import eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("limited")
 SEED = 20
 ACTIONS = 30
 # How much slower the others may get while the machine's two cores also start interpreters.

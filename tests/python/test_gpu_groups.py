@@ -15,6 +15,8 @@ import tiers
 import torchscript
 from shared_flags import NO_GPU, WITHOUT_GPUS
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("without_gpus")
 WARNING = "asks for GPUs that this server does not have: "
 
 # Models for GPUs do this: a device by what the server says of the instance.

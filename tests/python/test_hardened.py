@@ -81,10 +81,22 @@ def test_without_an_address_it_listens_to_this_machine_alone(hardened):
     assert WARNING not in hardened.text()
 
 
-def test_without_an_address_others_listen_to_everyone_and_warn(models):
-    with start(models) as server:
-        assert listening(server)
-        [line] = [line for line in server.text().splitlines() if WARNING in line]
-        assert re.search(r"reaches 0\.0\.0\.0 \(HTTP\), 0\.0\.0\.0 \(GRPC\), 0\.0\.0\.0 \(metrics\)", line), line
-        for part in ("inference", "model control", "settings of the log", "console", "metrics", "--auth-policy", "--hardened"):
-            assert part in line, line
+@pytest.fixture(scope="module")
+def warned(models):
+    """A server that has reasons to warn."""
+    with start(models, "--grpc-server-cert=/none", "--grpc-root-cert=/none") as server:
+        yield server
+
+
+def test_without_an_address_others_listen_to_everyone_and_warn(warned):
+    assert listening(warned)
+    [line] = [line for line in warned.text().splitlines() if WARNING in line]
+    assert re.search(r"reaches 0\.0\.0\.0 \(HTTP\), 0\.0\.0\.0 \(GRPC\), 0\.0\.0\.0 \(metrics\)", line), line
+    for part in ("inference", "model control", "settings of the log", "console", "metrics", "--auth-policy", "--hardened"):
+        assert part in line, line
+
+
+def test_flags_of_tls_without_effect_are_told(warned):
+    for flag in ("--grpc-server-cert", "--grpc-root-cert"):
+        warned.wait_for_line(f"{flag} has no effect without --grpc-use-ssl=true")
+    assert clients.client(warned, "grpc").is_server_live()

@@ -19,6 +19,8 @@ from repositories import EXAMPLES, add_sub_config, copy_example, tensor, write_m
 from test_python_workers import is_ready
 from waiting import eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("without_gpus")
 ONE_INSTANCE = "instance_group [ { count: 1 kind: KIND_CPU } ]\n"
 
 

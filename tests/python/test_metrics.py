@@ -25,6 +25,8 @@ from test_python_queue import CONFIG as GATE_CONFIG
 from test_python_queue import GATE, Gates
 from waiting import LIMIT, eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 ALL_ON = ("--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true")
 SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (-?[0-9.]+|Nan|[+-]Inf)')
 

@@ -36,6 +36,7 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
+    """The name of one model cannot be said in a request over HTTP, so all are loaded at the start."""
     path = tmp_path_factory.mktemp("models")
     repositories.write_model(path, "simple", "galatea", "add_sub", add_sub_config())
     repositories.write_model(path, "numbers", "galatea", "identity", identity_config())

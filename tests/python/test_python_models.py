@@ -32,7 +32,7 @@ def played(names, target):
     """Plays as parameters. Those of one model run in one process; each process has one server."""
     models = {name: name.partition("/")[0] for name in names}
     group = lambda name: "surroundings" if models[name] in ON_SURROUNDINGS else models[name]  # noqa: E731
-    return [pytest.param(name, marks=pytest.mark.xdist_group(f"python_{target}_{group(name)}")) for name in names]
+    return [pytest.param(name, marks=pytest.mark.xdist_group(f"python_{target}_{group(name)}")) for name in models]
 
 
 class Player:

@@ -14,6 +14,8 @@ from shared_flags import LIMITED
 from test_python_workers import IN_OUT, RUNNER, is_ready, pid_of, post, wait_for_another
 from waiting import eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("limited")
 LOOPS = RUNNER.replace("    if case == 1:", "    if case == 77:\n        while True:\n            pass\n    if case == 1:")
 
 

@@ -18,6 +18,8 @@ import tiers
 from repositories import add_sub_config, tensor, write_model
 from waiting import eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 IN_OUT = tensor("input", "IN", "TYPE_INT32", "1") + tensor("output", "PID", "TYPE_INT32", "1")
 RUNNER = '''
 import os, subprocess, sys, time

@@ -16,6 +16,8 @@ from test_python_queue import CONFIG as GATE_CONFIG
 from test_python_queue import GATE, Gates
 from waiting import LIMIT, eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 CACHE = "response_cache { enable: true }\n"
 ANSWERS = """\
 import json

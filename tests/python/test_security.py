@@ -20,6 +20,8 @@ import shared_flags
 from repositories import add_sub_config, identity_config, tensor
 from waiting import LIMIT, eventually
 
+# Files that share servers run in one process.
+pytestmark = pytest.mark.xdist_group("observed")
 # How many bytes the server may hold for each byte of a request, and what it needs in any case.
 FACTOR, SLACK = 4, 24 * 1024 * 1024
 SECRET = "secret-of-the-host"
@@ -194,7 +196,8 @@ def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
     """What is refused goes back at once, and what waits to be ranked is counted: at most twice the budget is in use."""
     server = shared(*shared_flags.narrow())
     server.place("vector", "identity", identity_config())
-    size = 20_000_000
+    # What comes in, what goes out and what is ranked fit together where one client asks.
+    size = 10_000_000
     tensors = {
         "inputs": [{"name": "INPUT0", "shape": [size // 4], "datatype": "FP32", "parameters": {"binary_data_size": size}}],
         "outputs": [{"name": "OUTPUT0", "parameters": {"classification": 1}}],
@@ -263,8 +266,8 @@ def test_nothing_stays_of_failed_loads(server):
         for number in range(400):
             with pytest.raises(grpc.RpcError):
                 stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name=f"{number:05d}" + "n" * 60_000))
-        listed = {model.name for model in stub.RepositoryIndex(service_pb2.RepositoryIndexRequest()).models}
-    assert listed == {"simple", "vector", "strings", "slow"}
+        listed = [model.name for model in stub.RepositoryIndex(service_pb2.RepositoryIndexRequest()).models]
+    assert "simple" in listed and not [name for name in listed if name.endswith("nnn")]
     assert memory.grown() < 16 * 1024 * 1024
 
 

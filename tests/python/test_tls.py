@@ -365,13 +365,6 @@ def test_flags_that_lack_others(flags, said, files):
     assert said in refused(files, *flags)
 
 
-def test_flags_without_effect_are_told(shared):
-    running = shared("--grpc-server-cert=/none", "--grpc-root-cert=/none")
-    for flag in ("--grpc-server-cert", "--grpc-root-cert"):
-        assert any(f"{flag} has no effect without --grpc-use-ssl=true" in line for line in running.log)
-    assert clients.client(running, "grpc").is_server_live()
-
-
 def test_the_lines_of_the_start(server, strict):
     for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
         server.wait_for_line(f"Started {name} at \\S+ over TLS")
