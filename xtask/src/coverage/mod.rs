@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use self::{figures::Figures, llvm::Llvm};
-use crate::{crates::Crates, process};
+use crate::{crates::Crates, demo::SHARED_GRAPH, process};
 
 /// Counts are written while the program runs, into a file that processes of one program share: a server that a test kills
 /// has been counted, and there are no more files than programs.
@@ -124,8 +124,9 @@ fn count<'a>(command: &'a mut Command, home: &Path) -> Result<&'a mut Command> {
 /// The program and all tests in Rust, which are built already.
 fn objects(home: &Path) -> Result<Vec<PathBuf>> {
     let mut cargo = process::cargo();
-    let build = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
-    let output = count(cargo.args(build), home)?.output().context("cannot start cargo")?;
+    cargo.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
+    cargo.arg("--message-format=json-render-diagnostics").args(SHARED_GRAPH);
+    let output = count(&mut cargo, home)?.output().context("cannot start cargo")?;
     if !output.status.success() {
         bail!("the tests cannot be built:\n{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -133,7 +134,9 @@ fn objects(home: &Path) -> Result<Vec<PathBuf>> {
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let executables =
         messages.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
-    Ok(executables.collect())
+    // The tier measure looks at the program as it is released.
+    let released = home.join("build/release/galatea");
+    Ok(executables.chain(released.is_file().then_some(released)).collect())
 }
 
 #[cfg(test)]

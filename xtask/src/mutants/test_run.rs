@@ -8,7 +8,7 @@ use super::{
     patch::NamedTest,
     tree::{Target, Tree},
 };
-use crate::{process, setup};
+use crate::{demo::SHARED_GRAPH, process, setup};
 
 /// Seconds after which a test that hangs counts as one that failed. A fault may well be a wake-up that is lost.
 const LIMIT: &str = "300";
@@ -42,7 +42,9 @@ impl Tree {
     pub fn run(&self, target: &Target, tests: &[&NamedTest]) -> Result<Outcome> {
         let selected = target.arguments();
         let built = match target {
-            Target::Program => self.cargo(&["build"]).args(["--package", PROGRAM]).output(),
+            Target::Program => {
+                self.cargo(&["build", "--package", PROGRAM]).args(SHARED_GRAPH).output()
+            }
             _ => self.cargo(&["test", "--no-run"]).args(&selected).output(),
         };
         let built = built.context("cannot start cargo")?;
@@ -122,7 +124,7 @@ impl Target {
             Self::Integration { package, name } => (package, vec!["--test", name]),
         };
         let packages = ["--package", package, "--package", PROGRAM];
-        packages.into_iter().chain(target).map(str::to_owned).collect()
+        packages.into_iter().chain(SHARED_GRAPH).chain(target).map(str::to_owned).collect()
     }
 }
 

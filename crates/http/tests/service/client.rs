@@ -1,7 +1,7 @@
 //! A blocking HTTP client that hides nothing: bytes in, headers and chunks out.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     time::Duration,
 };
@@ -78,7 +78,11 @@ impl Client {
 
     /// Whether the server has closed the connection, with nothing left to read.
     pub fn is_closed(&mut self) -> bool {
-        matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
+        match self.stream.read(&mut [0]) {
+            Ok(length) => length == 0,
+            // A connection that stays open runs into the time-out, which is an error as well.
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
     }
 
     pub fn send_post(&mut self, path: &str, body: &str) {
