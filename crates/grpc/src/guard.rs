@@ -82,6 +82,10 @@ impl<S> Guarded<S> {
             || self.budget.used() > limit.saturating_add(limit / 4)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pause is tokio's time, which tests can move"
+    )]
     fn see(&mut self, bytes: &[u8]) {
         let Self { frames, allowance, unread, pings, activity, .. } = self;
         let mut has_too_many_pings = false;
@@ -154,6 +158,10 @@ impl Allowance {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pause is tokio's time, which tests can move"
+    )]
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -28,6 +28,10 @@ impl Backoff {
     }
 
     /// Waits before the next attempt, for as long as the server wants within bounds. False: there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the wait between attempts is tokio's time, which tests can move"
+    )]
     pub async fn wait(&mut self, failure: &RemoteError) -> bool {
         if self.made == ATTEMPTS || self.since.elapsed() > IN_ALL {
             return false;
