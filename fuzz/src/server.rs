@@ -5,13 +5,14 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_engine::{BackendRegistry, ControlMode, Engine, EngineOptions, LocalRoot};
 use galatea_frontend::FrontEnd;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
+use galatea_test_support::eventually;
 use tempfile::TempDir;
 
 use crate::values;
@@ -61,15 +62,6 @@ pub fn engine(root: &Path, control_mode: ControlMode) -> Arc<Engine> {
     Engine::new(options, backends)
 }
 
-/// Waits for what another thread is about to do.
-pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !is_true() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::yield_now();
-    }
-}
-
 /// A front end to connect to. It serves as long as the process runs.
 pub struct Server {
     front_end: FrontEnd,
@@ -111,7 +103,7 @@ impl Server {
 
     /// Panics unless every connection, and what was asked on it, comes to its end.
     pub fn assert_idle(&self) {
-        wait_until("the end of every connection", || self.front_end.open_connections() == 0);
-        wait_until("the end of every request", || self.front_end.requests_in_flight() == 0);
+        eventually("every connection has ended", || self.front_end.open_connections() == 0);
+        eventually("every request has ended", || self.front_end.requests_in_flight() == 0);
     }
 }

@@ -49,7 +49,9 @@ usage: cargo xtask <task> [options]
                      the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
   docs               the documentation as a site in target/docs; a link that leads nowhere fails
   setup [NAME...]    fetch what the tests need (clients, models, peers), or the parts named, into target/peers
-  tidy               check what reviewers would: layers, circles of files, `unsafe`, module lines and more
+  tidy [--record-time]
+                     check what reviewers would: layers, circles of files, `unsafe`, module lines and more;
+                     --record-time: lower the allowed waits of tests (tests/time-allowed.txt) to what there is
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies
   advisories         known vulnerabilities of all dependencies; needs network to github.com";
@@ -81,7 +83,7 @@ fn run() -> Result<()> {
         "dist" => dist::run(&rest),
         "docs" => docs::run(&rest),
         "setup" => setup::run(&rest),
-        "tidy" => tidy::run(),
+        "tidy" => tidy::run(&rest),
         "codegen" => codegen::run(&rest),
         "deny" => suite::deny(),
         "advisories" => suite::advisories(),

@@ -76,6 +76,7 @@ struct DynaSequenceInstance {
 }
 
 impl ModelInstance for DynaSequenceInstance {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn execute(&mut self, batch: &mut Batch) {
         thread::sleep(self.delay);
         batch.mark_input_done();

@@ -33,6 +33,7 @@ impl Backend for IdentityBackend {
         "identity"
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         let config = &context.config;
         let model = IdentityModel {
@@ -89,6 +90,7 @@ fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
 }
 
 impl ModelInstance for IdentityInstance {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn execute(&mut self, batch: &mut Batch) {
         self.count_input(batch);
         batch.mark_input_done();

@@ -59,6 +59,7 @@ impl Model for IterativeSequenceModel {
 }
 
 impl ModelInstance for IterativeSequenceModel {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn execute(&mut self, batch: &mut Batch) {
         batch.mark_input_done();
         thread::sleep(self.delay);

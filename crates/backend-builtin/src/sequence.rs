@@ -59,6 +59,7 @@ struct SequenceInstance {
 }
 
 impl ModelInstance for SequenceInstance {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn execute(&mut self, batch: &mut Batch) {
         if batch.len() > self.sums.len() {
             let text = "unable to execute batch larger than max-batch-size";

@@ -141,6 +141,7 @@ impl Square {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn run(self, parameters: &Parameters, mut sender: ResponseSender, stop: &Stop) {
         let count = u64::try_from(self.number).unwrap_or(0);
         for index in 0..count {
@@ -179,6 +180,7 @@ impl Square {
 }
 
 /// `begun`: the response that is not sent any more.
+#[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn end_early(parameters: &Parameters, begun: Instant, mut sender: ResponseSender, stop: &Stop) {
     // An instance that shuts down drops the sender, which reports an abandoned request.
     if stop.rest(parameters.cancel_delay) && sender.is_cancelled() {

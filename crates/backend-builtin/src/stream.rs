@@ -56,6 +56,7 @@ impl Stop {
     }
 
     /// Waits so long; false when the request was cancelled or the instance goes.
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     pub fn pause(&self, duration: Duration, sender: &ResponseSender) -> bool {
         let started = Instant::now();
         loop {

@@ -8,6 +8,8 @@
 //! Each layout runs in a process of its own, so that memory is its own; the rounds are interleaved and the
 //! table shows medians. `--dim` is the size put where the model leaves a dimension open, `--shape` gives that
 //! of one input whole (without the batch).
+
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
 use std::{

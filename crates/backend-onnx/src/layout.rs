@@ -55,6 +55,10 @@ impl RunPlacement {
         result
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long executions take decides how they are run"
+    )]
     fn note(&self, started: Instant) {
         let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let before = self.typical_nanos.load(Ordering::Relaxed);

@@ -73,6 +73,10 @@ impl Sessions {
         Self { chosen: OnceLock::new(), trial, users: AtomicUsize::new(0) }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long executions take decides how they are run"
+    )]
     fn place<T>(&self, run: impl FnOnce(&Arc<Session>, RunMode) -> T) -> T {
         if let Some(chosen) = self.chosen.get() {
             let is_shared = self.users.load(Ordering::Relaxed) > 1;

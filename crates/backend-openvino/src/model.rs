@@ -142,6 +142,7 @@ fn limit_compilation(core: &Core, threads: u32, config: &ModelConfig) -> Result<
 }
 
 /// What the model was compiled for, as the library says it.
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn report(compiled: &CompiledModel, settings: &Settings, config: &ModelConfig, started: Instant) {
     let property = |key| compiled.property(key).unwrap_or_else(|_| "unknown".to_owned());
     let precision = property("INFERENCE_PRECISION_HINT");

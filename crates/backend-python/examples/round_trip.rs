@@ -2,6 +2,8 @@
 //! docs/adr/0006-python-workers.md. `cargo run --release -p galatea-backend-python --example round_trip
 //! PYTHON [PAUSE_US]`; PYTHON has numpy, PAUSE_US is the time between two requests.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
+
 use std::{
     collections::BTreeMap,
     env, fs,

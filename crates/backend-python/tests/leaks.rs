@@ -6,12 +6,11 @@
 #[path = "it/common.rs"]
 mod common;
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::fs;
 
-use common::{IDENTITY, TIMEOUT, Written, bytes, output, run};
+use galatea_test_support::eventually;
+
+use common::{IDENTITY, Written, bytes, output, run};
 
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("readable").count()
@@ -53,15 +52,6 @@ fn threads() -> usize {
     fs::read_dir("/proc/self/task").expect("readable").count()
 }
 
-/// Until `is_so`, or the test fails.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn nothing_of_a_worker_is_left() {
     workers_leave_nothing_behind_however_they_end();
@@ -93,12 +83,12 @@ fn workers_leave_nothing_behind_however_they_end() {
         let group = worker_group();
         drop(instance);
         // Also what the worker forked, which is no child of this process.
-        wait_until("a process of the group is left", || members(&group) == 0);
+        eventually("no process of the group is left", || members(&group) == 0);
     }
     let failed = Written::class("    def initialize(self, args):\n        raise ValueError()\n");
     failed.start_error();
     let after = || (descriptors(), children(), threads());
-    wait_until("something is left", || after() == before && mappings() == 0);
+    eventually("nothing is left", || after() == before && mappings() == 0);
 }
 
 fn memory_of_an_idle_worker_is_freed() {
@@ -114,15 +104,11 @@ fn memory_of_an_idle_worker_is_freed() {
         });
         sizes.by_ref().flatten().sum::<u64>()
     };
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
+    // It is given back after three seconds, which may pass before this thread looks: then the next batch takes it again.
+    eventually("the memory of a worker at work is seen", || {
         assert_eq!(output(run(&mut *instance, bytes(&vec![1; 20 << 20]))), vec![1; 20 << 20]);
-        if shared() > 20 << 10 {
-            break;
-        }
-        // It is given back after three seconds, which may pass before this thread looks.
-        assert!(Instant::now() < deadline, "the memory of a worker at work is not seen");
-    }
-    wait_until("memory is kept", || shared() < 4 << 10);
+        shared() > 20 << 10
+    });
+    eventually("the memory is given back", || shared() < 4 << 10);
     assert_eq!(output(run(&mut *instance, bytes(&[7; 100_000]))), [7; 100_000]);
 }

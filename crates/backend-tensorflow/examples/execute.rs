@@ -1,6 +1,8 @@
 //! How many executions a second several instances of a model do, without a server around them:
 //! `cargo run --release -p galatea-backend-tensorflow --example execute MODEL_FOLDER INSTANCES [PARAMETER=VALUE ...]`, of
 //! a SavedModel with one float32 input whose dimensions are fixed. What ADR 24 has of threads was measured so.
+
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{

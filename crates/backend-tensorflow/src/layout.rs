@@ -43,6 +43,10 @@ impl Placement {
 
     /// Calls `run` with the place for it: a long run alone has all threads for its operations, others are kept apart, each on
     /// its own thread.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long executions take decides how they are run"
+    )]
     pub fn place<T>(&self, run: impl FnOnce(RunPlace) -> T) -> T {
         let others = Running::begin(&self.running);
         let is_short = self.typical_nanos.load(Ordering::Relaxed) < nanos(SHORT_RUN);

@@ -1,6 +1,8 @@
 //! What an execution takes through the backend, from requests to answers, without a server around it:
 //! `cargo run --release -p galatea-backend-torch --example execute MODEL_FOLDER BATCH [PAUSE_US]`, with a float32 input
 //! of fixed dimensions. Between executions it sleeps `PAUSE_US` microseconds, as an instance waits for requests.
+
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{

@@ -4,6 +4,7 @@
 //! (p50) and CPU time of the whole process per request; the difference between two lengths is the cost of
 //! the steps between them, each step's own queue and thread included.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot go on may panic")]
 
 use std::{

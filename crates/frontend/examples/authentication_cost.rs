@@ -1,5 +1,6 @@
 //! What it costs a request to be let in: `cargo run --release -p galatea-frontend --example authentication_cost`.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 // A measurement that cannot be made ends the program.
 #![allow(clippy::expect_used)]
 

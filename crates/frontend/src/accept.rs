@@ -81,6 +81,10 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     /// Accepts until the front end has come to the stage at which it stops.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is short (descriptors, memory) reports nothing when it is there again"
+    )]
     pub async fn run(self) {
         let Self { name, listener, workers, mut stage, stops_at, limits, uses_reserve, framing } =
             self;

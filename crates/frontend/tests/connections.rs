@@ -14,6 +14,7 @@ use galatea_frontend::{
     Activity, Client, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd,
     FrontEndOptions, InFlight, Plain, Protocol, Stream,
 };
+use galatea_test_support::eventually;
 use galatea_types::MemoryBudget;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -155,12 +156,9 @@ fn a_client_that_does_not_read_is_cut_off() {
     let (front_end, limits) = start(ConnectionSettings { progress_timeout: SHORT, ..patient() });
     let mut deaf = connect(&front_end);
     deaf.write_all(&[200]).expect("sends");
-    while limits.open() == 0 {
-        std::thread::yield_now();
-    }
-    while limits.open() > 0 {
-        std::thread::yield_now();
-    }
+    eventually("the connection is cut off", || {
+        limits.counts().closed.contains(&("slow_response", 1)) && limits.open() == 0
+    });
     assert!(is_closed(&mut deaf));
 }
 

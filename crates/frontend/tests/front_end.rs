@@ -10,8 +10,7 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
     sync::Arc,
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_frontend::{
@@ -19,6 +18,7 @@ use galatea_frontend::{
     FrontEndOptions, InFlight, Listener, Opened, Plain, Protocol, Socket, Stream, Transport,
     catch_panic,
 };
+use galatea_test_support::eventually;
 use galatea_types::MemoryBudget;
 use tempfile::TempDir;
 use tokio::io::{
@@ -157,14 +157,6 @@ fn ask<S: Read + Write>(client: &mut BufReader<S>, line: &str) -> String {
     let sent = client.get_mut().write_all(format!("{line}\n").as_bytes());
     let _ = sent.and_then(|()| client.read_line(&mut answer));
     answer.trim_end().to_owned()
-}
-
-fn eventually(what: &str, is_true: impl Fn() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_true() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        thread::yield_now();
-    }
 }
 
 #[test]

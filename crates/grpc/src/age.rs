@@ -27,6 +27,10 @@ impl ConnectionAge {
 
     /// Drives `connection` to its end. At its age, or when the front end closes, `shut_down` is called on it, after which it
     /// takes no new calls; a grace later it is dropped.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the age of a connection is tokio's time, which tests can move"
+    )]
     pub async fn serve<C: Future<Output = Result<(), E>>, E>(
         self,
         connection: C,

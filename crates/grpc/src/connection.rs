@@ -1,5 +1,8 @@
 //! How HTTP/2 is spoken, and the task of one connection.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     io, mem,
     pin::Pin,

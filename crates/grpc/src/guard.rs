@@ -82,6 +82,10 @@ impl<S> Guarded<S> {
             || self.budget.used() > limit.saturating_add(limit / 4)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pause is tokio's time, which tests can move"
+    )]
     fn see(&mut self, bytes: &[u8]) {
         let Self { frames, allowance, unread, pings, activity, .. } = self;
         let mut has_too_many_pings = false;
@@ -154,6 +158,10 @@ impl Allowance {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the pause is tokio's time, which tests can move"
+    )]
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -214,5 +222,59 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_frontend::Framing;
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+    use crate::{connection::MOST_UNREAD, pings::PingRules};
+
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    const PRIORITY: u8 = 2;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).expect("short");
+        [&[0, 0, length, kind, 0, 0, 0, 0, stream], payload].concat()
+    }
+
+    /// How long it takes to read all of `frames`, any number of pings being borne.
+    async fn time_to_read(frames: Vec<u8>) -> Duration {
+        let all = [PREFACE, &frames].concat();
+        let budget = MemoryBudget::unlimited();
+        let pings = Pings::new(PingRules { max_strikes: 0, ..PingRules::default() });
+        let activity = Arc::new(Activity::new(Arc::default(), Framing::Sequential));
+        let unread = Unread::new(MOST_UNREAD, &budget);
+        let mut guarded = Guarded::new(&all[..], pings, activity, unread, &budget);
+        let start = Instant::now();
+        let mut read = Vec::new();
+        guarded.read_to_end(&mut read).await.expect("in memory");
+        assert_eq!(read.len(), all.len());
+        start.elapsed()
+    }
+
+    /// 20,000 are taken at once, and 20,000 a second.
+    #[tokio::test(start_paused = true)]
+    async fn priorities_are_read_at_a_rate() {
+        let flood = |count| frame(PRIORITY, 1, &[0, 0, 0, 0, 16]).repeat(count);
+        assert_eq!(time_to_read(flood(20_000)).await, Duration::ZERO);
+        let took = time_to_read(flood(60_000)).await;
+        assert!((2 * SECOND..3 * SECOND).contains(&took), "{took:?}");
+    }
+
+    /// 2,000 are answered at once, and 2,000 a second.
+    #[tokio::test(start_paused = true)]
+    async fn pings_and_settings_are_read_at_a_rate() {
+        for one in [frame(PING, 0, b"a flood!"), frame(SETTINGS, 0, &[])] {
+            assert_eq!(time_to_read(one.repeat(2000)).await, Duration::ZERO);
+            let took = time_to_read(one.repeat(6000)).await;
+            assert!((2 * SECOND..3 * SECOND).contains(&took), "{took:?}");
+        }
     }
 }

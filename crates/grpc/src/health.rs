@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_frontend::RequestGuard;
@@ -13,7 +13,7 @@ use galatea_proto::health::{
     health_server::Health,
 };
 use galatea_types::LockExt;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tonic::{Request, Response, Status, codegen::tokio_stream::Stream};
 
 use crate::state::{SHUTTING_DOWN, ServerState};

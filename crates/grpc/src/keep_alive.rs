@@ -89,6 +89,10 @@ impl KeepAlive {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time of a probe is tokio's time, which tests can move"
+)]
 fn timer_at(end: Option<Instant>) -> Option<Pin<Box<Sleep>>> {
     end.map(|end| Box::pin(tokio::time::sleep_until(end)))
 }

@@ -46,6 +46,10 @@ impl Patience {
     }
 
     /// Ready when fewer bytes have moved than should have, with words for it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the window is tokio's time, which tests can move"
+    )]
     pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let timer = self.timer.get_or_insert_with(|| {

@@ -104,6 +104,10 @@ type Item = Result<ModelStreamInferResponse, Status>;
 
 impl InferStream {
     /// Of a call with these headers, whose requests come as `messages`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the deadline is tokio's time, which tests can move"
+    )]
     pub fn new(
         state: &Arc<ServerState>,
         headers: &HeaderMap,

@@ -158,6 +158,10 @@ impl UnaryInfer {
     }
 
     /// Hands the request to its model.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the deadline is tokio's time, which tests can move"
+    )]
     fn submit(&mut self, prepared: Result<Prepared>, subject: Subject) -> Result<(), Status> {
         let exchange = &mut self.told.exchange;
         if let Some(known) = exchange.subject() {

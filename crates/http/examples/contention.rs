@@ -6,6 +6,8 @@
 //! The clients are threads of this process, the same in every row; what they cost is in the figures. `one`: all connections
 //! ask the same model, which has one instance, so that they meet at its queue; `own`: each asks a model of its own.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
+
 use std::{
     error::Error,
     fs,

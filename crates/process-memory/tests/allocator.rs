@@ -4,8 +4,9 @@ use std::{
     fs,
     sync::{Arc, Barrier},
     thread,
-    time::{Duration, Instant},
 };
+
+use galatea_test_support::eventually;
 
 #[global_allocator]
 static ALLOCATOR: galatea_process_memory::Allocator = galatea_process_memory::ALLOCATOR;
@@ -35,11 +36,7 @@ fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
     filled.wait();
     assert!(resident() > begin + BURST * 3 / 4, "the burst is there");
     filled.wait();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while resident() > begin + BURST / 8 {
-        assert!(Instant::now() < deadline, "{} MiB of {} are left", resident() >> 20, BURST >> 20);
-        thread::sleep(Duration::from_millis(50));
-    }
+    eventually("at most an eighth of the burst is left", || resident() <= begin + BURST / 8);
     ended.wait();
 }
 
@@ -65,12 +62,8 @@ fn of_long_blocks_no_more_stays_than_was_said() {
 
 #[test]
 fn one_thread_of_its_own_gives_memory_back() {
-    let deadline = Instant::now() + Duration::from_secs(30);
     // It names itself when it runs.
-    while threads_of_the_allocator() != 1 {
-        assert!(Instant::now() < deadline, "{} threads", threads_of_the_allocator());
-        thread::yield_now();
-    }
+    eventually("the allocator has one thread", || threads_of_the_allocator() == 1);
 }
 
 /// 0 where the system does not say, which fails the test.

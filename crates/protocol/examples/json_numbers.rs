@@ -4,6 +4,7 @@
 //! are nanoseconds per element and bytes of text per element, the best of many rounds. With kinds only those whose name
 //! has one of these words; `--rounds=1` is for callgrind, which counts the same in every round.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot go on may panic")]
 
 use std::{

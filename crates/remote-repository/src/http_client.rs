@@ -129,6 +129,10 @@ pub struct HttpBody {
 }
 
 impl HttpBody {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the time of a body is tokio's time, which tests can move"
+    )]
     fn new(inner: Incoming, most: u64) -> Self {
         let period = Box::pin(tokio::time::sleep(BODY_PERIOD));
         Self { inner, period, came: 0, left: most, most }

@@ -8,10 +8,11 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_types::LockExt;
+use tokio::time::Instant;
 
 use crate::{
     error::{FailureKind, RemoteError},

@@ -1,6 +1,8 @@
 //! Asking again what did not answer: how often, and after how long.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::error::{FailureKind, RemoteError};
 
@@ -26,6 +28,10 @@ impl Backoff {
     }
 
     /// Waits before the next attempt, for as long as the server wants within bounds. False: there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the wait between attempts is tokio's time, which tests can move"
+    )]
     pub async fn wait(&mut self, failure: &RemoteError) -> bool {
         if self.made == ATTEMPTS || self.since.elapsed() > IN_ALL {
             return false;
@@ -56,5 +62,61 @@ where
             }
             other => return other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unavailable() -> RemoteError {
+        RemoteError::new(FailureKind::Unavailable, "it is being restarted")
+    }
+
+    /// How often a server is asked that takes so long for each failure, and how long that takes in all.
+    async fn asked(each: Duration, failure: RemoteError) -> (u32, Duration) {
+        let (mut count, start) = (0, Instant::now());
+        let result: Result<(), RemoteError> = retried(|| {
+            count += 1;
+            let failure = failure.clone();
+            async move {
+                tokio::time::advance(each).await;
+                Err(failure)
+            }
+        })
+        .await;
+        assert_eq!(result.expect_err("it never answers").kind(), failure.kind());
+        (count, start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_away_is_asked_seven_times_at_growing_intervals() {
+        let (count, time) = asked(Duration::ZERO, unavailable()).await;
+        assert_eq!(count, 1 + ATTEMPTS);
+        // 63 times the first interval, or half of that by chance; timers go by milliseconds.
+        let all = FIRST * 63;
+        assert!((all / 2..=all + Duration::from_millis(20)).contains(&time), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_fails_slowly_is_asked_for_a_while_only() {
+        let (count, time) = asked(IN_ALL / 3 + Duration::from_secs(1), unavailable()).await;
+        assert_eq!(count, 3);
+        assert!(time > IN_ALL && time < IN_ALL + Duration::from_secs(5), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_says_when_it_wants_to_be_asked_again() {
+        let wanted = Duration::from_secs(7);
+        let (count, time) = asked(Duration::ZERO, unavailable().retry_after(Some(wanted))).await;
+        let all = wanted * ATTEMPTS;
+        assert_eq!(count, 1 + ATTEMPTS);
+        assert!((all..=all + Duration::from_millis(20)).contains(&time), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_will_not_change_is_asked_once() {
+        let missing = RemoteError::new(FailureKind::Missing, "no such model");
+        assert_eq!(asked(Duration::ZERO, missing).await, (1, Duration::ZERO));
     }
 }

@@ -42,6 +42,7 @@ impl LocalCache {
 }
 
 impl ResponseCache for LocalCache {
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     fn look_up(&self, key: &CacheKey) -> LookUp {
         let started = Instant::now();
         let mut store = self.lock();
@@ -61,6 +62,7 @@ impl ResponseCache for LocalCache {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     fn insert(&self, key: CacheKey, entry: &Entry) -> Insertion {
         let started = Instant::now();
         let (size, limit) = (entry.byte_size(), self.capacity);

@@ -4,6 +4,7 @@
 //! async runtime. Printed are latency (p50) and CPU time of the whole process per request, that of the clients
 //! included: figures to compare with each other. The floor is a client that answers itself.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot go on ends with the reason")]
 
 use std::{

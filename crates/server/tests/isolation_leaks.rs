@@ -19,9 +19,10 @@ use galatea_backend::{
     ModelInstance,
     testing::{instance_spec, request, run_batch},
 };
+use galatea_test_support::eventually;
 use galatea_types::{DataType, Tensor};
 
-use children::{built_in, identity_fixture, instance, load, processes, signal, wait_until};
+use children::{built_in, identity_fixture, instance, load, processes, signal};
 
 fn count(folder: &str) -> usize {
     fs::read_dir(folder).expect("readable").count()
@@ -59,7 +60,7 @@ fn memory_of_an_idle_model_is_freed() {
         shared()
     };
     assert!(echo(&mut *idle, 20 << 20) >= 40 << 20, "it went through both arenas");
-    wait_until("memory is kept", || shared() < 1 << 20);
+    eventually("the memory is given back", || shared() < 1 << 20);
     echo(&mut *idle, 100_000);
 }
 
@@ -80,6 +81,6 @@ fn processes_leave_nothing_behind_however_they_end() {
         }
         drop((kept, answers));
         assert_eq!(processes(&name), [0; 0]);
-        wait_until("something of the process is left", || resources() == before);
+        eventually("nothing of the process is left", || resources() == before);
     }
 }

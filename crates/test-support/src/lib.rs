@@ -44,6 +44,7 @@ fn fail(patience: Duration, what: &str) -> ! {
 }
 
 /// Looks at ever longer intervals: what takes a moment is seen at once, and what takes long is left the processor.
+#[expect(clippy::disallowed_methods, reason = "this is the one wait of the tests")]
 fn look_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     let mut pause = FIRST_PAUSE;

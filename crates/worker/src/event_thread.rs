@@ -94,6 +94,7 @@ impl<S: Services> EventThread<S> {
     }
 
     /// Waits until there is something to do. `None`: polling failed.
+    #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
     fn poll(&self) -> Option<Ready> {
         let connection = &*self.connection;
         let process = connection.lifecycle.process()?;
@@ -170,6 +171,7 @@ impl<S: Services> EventThread<S> {
     }
 
     /// By the clock: a worker that sends events without pause is looked at all the same.
+    #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
     fn is_tick_due(&self) -> bool {
         self.interval().is_some_and(|tick| self.last_tick.elapsed() >= tick)
     }

@@ -71,6 +71,10 @@ impl<R: Read> PrintedLines<R> {
     }
 
     /// How long the start of a line waits yet; nothing: there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the rest of a line is waited for in `poll`, in real time"
+    )]
     pub fn wait_left(&self) -> Option<Duration> {
         self.waits_since.map(|since| REST_OF_LINE.saturating_sub(since.elapsed()))
     }

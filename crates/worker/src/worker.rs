@@ -204,6 +204,7 @@ impl<S: Services> Worker<S> {
     }
 
     /// Waits for the next reply. A malformed one ends the worker.
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     pub(crate) fn receive<T>(
         &mut self,
         wait: Wait,

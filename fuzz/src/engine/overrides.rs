@@ -12,13 +12,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_config::{parse_text, to_json};
 use galatea_engine::{ControlMode, Engine, LoadOverrides};
 use galatea_protocol::http::decode_load;
+use galatea_test_support::eventually;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     edits::{self, Edit},
     memory::{Bound, bounded},
-    server::{add_model, engine, wait_until},
+    server::{add_model, engine},
 };
 
 /// A model has threads and statistics whatever its configuration says.
@@ -92,7 +93,7 @@ pub fn run(data: &[u8]) {
         let is_loaded = fixture.engine.load_model("m", overrides).is_ok();
         assert_eq!(fixture.engine.model("m", None).is_ok(), is_loaded);
         fixture.engine.unload_model("m", false).expect("unloads");
-        wait_until("the end of the model", || {
+        eventually("the model has ended", || {
             let index = fixture.engine.repository_index(false).unwrap_or_default();
             index.iter().all(|row| matches!(row.state, None | Some("UNAVAILABLE")))
         });

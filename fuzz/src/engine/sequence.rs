@@ -15,13 +15,14 @@ use std::{
 
 use arbitrary::{Arbitrary, Unstructured};
 use galatea_engine::{ControlMode, Engine, LoadOverrides};
+use galatea_test_support::eventually;
 use galatea_types::{
     Cancellation, CorrelationId, DataType, InferRequest, RequestContext, Responder, Response,
     ResponseSink, Tensor,
 };
 use tempfile::TempDir;
 
-use crate::server::{DEADLINE, add_model, engine, wait_until};
+use crate::server::{DEADLINE, add_model, engine};
 
 /// More than that is only longer.
 const MOST_STEPS: usize = 64;
@@ -169,7 +170,9 @@ impl Run {
             }
             Step::Await(request) => {
                 if let Some((client, _)) = self.request(request) {
-                    wait_until("an answer", || client.finals.load(Ordering::SeqCst) > 0);
+                    eventually("the request is answered", || {
+                        client.finals.load(Ordering::SeqCst) > 0
+                    });
                 }
             }
             Step::Look => self.look(),
@@ -228,7 +231,7 @@ impl Run {
         }
         assert!(self.engine.shutdown(Instant::now() + DEADLINE), "the exit does not end");
         for (client, _) in &self.requests {
-            wait_until("an answer", || client.finals.load(Ordering::SeqCst) > 0);
+            eventually("the request is answered", || client.finals.load(Ordering::SeqCst) > 0);
             assert_eq!(client.finals.load(Ordering::SeqCst), 1, "answered more than once");
             assert_eq!(client.after_the_end.load(Ordering::SeqCst), 0, "a response after the last");
         }
@@ -236,7 +239,7 @@ impl Run {
             self.engine.repository_index(true).unwrap_or_default().is_empty(),
             "ready after the exit"
         );
-        wait_until("the end of the engine", || Arc::strong_count(&self.engine) == 1);
+        eventually("nobody holds the engine", || Arc::strong_count(&self.engine) == 1);
     }
 }
 

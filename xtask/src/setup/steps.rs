@@ -172,6 +172,7 @@ pub fn stamp(name: &str) -> PathBuf {
 }
 
 /// Does the work unless it was done for the same `wanted`. Others that want the same wait for it.
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn step(name: &str, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     fs::create_dir_all(dir())?;
     let is_done = || fs::read_to_string(stamp(name)).is_ok_and(|done| done == wanted);

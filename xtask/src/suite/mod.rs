@@ -23,6 +23,7 @@ pub use self::{
 };
 
 /// Runs the tiers that the arguments name, or one test.
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn run(args: &[String]) -> Result<()> {
     let started = Instant::now();
     let options = Options::parse(args)?;
@@ -90,6 +91,7 @@ fn both(first: Result<()>, second: Result<()>) -> Result<()> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn timed<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let started = Instant::now();
     let result = work();

@@ -210,6 +210,7 @@ impl Drop for BusyLoops {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn measured(command: &mut Command) -> Result<Cost> {
     let (started, before) = (Instant::now(), children_cpu()?);
     let status = process::status(command)?;

@@ -134,6 +134,7 @@ fn identity_adds_the_parameters_that_clients_tests_read() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn identity_delays_grow_with_the_instance() {
     let parameters = [("execute_delay_ms", "2"), ("instance_wise_delay_multiplier", "5")];
     let model = load("identity", &parameters).expect("it loads");

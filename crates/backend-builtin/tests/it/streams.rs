@@ -174,6 +174,7 @@ fn square_fails_and_leaves_out_at_the_end() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn square_takes_its_time_to_be_cancelled() {
     let parameters =
         [("CUSTOM_INFER_DELAY_NS", "3600000000000"), ("CUSTOM_CANCEL_DELAY_NS", "20000000")];

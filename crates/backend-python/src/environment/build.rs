@@ -58,6 +58,7 @@ impl Build<'_> {
         hex(digest)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     fn build(&self, folder: &Path) -> Result<()> {
         let (model, title) = (self.model_name, self.requirements.title());
         let start = Instant::now();

@@ -111,6 +111,7 @@ fn a_check_that_takes_too_long_is_heard_by_who_asks_next() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a start is given up after a real time-out")]
 fn a_model_that_does_not_answer_whether_it_is_ready() {
     let code = "
     def execute(self, requests):

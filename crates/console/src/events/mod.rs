@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, Weak},
     task::{Context, Poll},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -43,6 +43,8 @@ struct Shared {
     /// Names of the groups of calls that need a header.
     restricted: Vec<&'static str>,
     started: Instant,
+    /// Between two samples.
+    interval: Duration,
     hall: Mutex<Hall>,
     someone_came: Condvar,
 }
@@ -88,11 +90,21 @@ impl Console {
         connections: Arc<ConnectionLimits>,
         restricted: Vec<&'static str>,
     ) -> Self {
+        Self::with_interval(engine, connections, restricted, INTERVAL)
+    }
+
+    fn with_interval(
+        engine: &Arc<Engine>,
+        connections: Arc<ConnectionLimits>,
+        restricted: Vec<&'static str>,
+        interval: Duration,
+    ) -> Self {
         let shared = Arc::new(Shared {
             engine: Arc::downgrade(engine),
             connections,
             restricted,
             started: Instant::now(),
+            interval,
             hall: Mutex::default(),
             someone_came: Condvar::new(),
         });
@@ -146,7 +158,7 @@ impl Shared {
         loop {
             let Some(engine) = self.engine.upgrade() else { return self.close() };
             if Instant::now() >= next_at {
-                next_at = Instant::now() + INTERVAL;
+                next_at = Instant::now() + self.interval;
                 let count = self.hall.lock_unpoisoned().count();
                 empty_looks = if count == 0 { empty_looks + 1 } else { 0 };
                 if empty_looks >= EMPTY_LOOKS && self.leave_if_empty() {

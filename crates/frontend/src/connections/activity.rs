@@ -84,7 +84,8 @@ pub(super) enum Overdue {
 }
 
 impl Activity {
-    pub(super) fn new(clock: Arc<AtomicU64>, framing: Framing) -> Self {
+    /// The activity of a connection that begins now, which nobody has registered. `clock`: milliseconds, moved by the owner.
+    pub fn new(clock: Arc<AtomicU64>, framing: Framing) -> Self {
         let now = clock.load(Relaxed);
         Self {
             clock,

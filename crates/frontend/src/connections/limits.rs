@@ -5,10 +5,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_types::{MemoryBudget, MemoryReservation};
+use tokio::time::Instant;
 
 use super::{
     activity::{Activity, Framing, Overdue},

@@ -307,6 +307,7 @@ impl Exchange {
 }
 
 impl Open {
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
             self.tell_failure(failure, call, Some(answer.status));

@@ -1,9 +1,6 @@
 //! Frames that make work and bring none, from a client that writes them itself.
 
-use std::{
-    io::Write,
-    time::{Duration, Instant},
-};
+use std::io::Write;
 
 use galatea_grpc::{GrpcOptions, PingRules};
 
@@ -15,45 +12,29 @@ fn patient() -> GrpcOptions {
     GrpcOptions { pings, ..GrpcOptions::default() }
 }
 
-/// How long the connection takes until it has answered a ping behind `flood`.
-fn time_of_answer(f: &Fixture, flood: Vec<u8>) -> Duration {
+/// Whether the connection answers a ping behind `flood`, at the rate that `guard` has tests of.
+fn is_answered(f: &Fixture, flood: Vec<u8>) -> bool {
     let mut stream = connect(f);
-    let start = Instant::now();
     let mut writer = stream.try_clone().expect("a second handle");
     let writing = std::thread::spawn(move || {
         writer.write_all(&flood)?;
         writer.write_all(&frame(PING, 0, 0, b"the last"))
     });
-    while next_frame(&mut stream).expect("a frame").payload != b"the last" {}
+    let mut frames = std::iter::from_fn(|| next_frame(&mut stream));
+    let is_answered = frames.any(|frame| frame.payload == b"the last");
     writing.join().expect("no panic").expect("writes");
-    start.elapsed()
+    is_answered
 }
 
-/// 20,000 are taken at once, and 20,000 a second.
+/// More of each than are read at once.
 #[test]
-fn a_flood_of_priorities_is_read_at_a_rate() {
-    let f = Fixture::start();
-    let flood = frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16]).repeat(40_000);
-    let took = time_of_answer(&f, flood);
-    assert!(took > Duration::from_millis(700), "{took:?}");
-}
-
-/// 2,000 are answered at once, and 2,000 a second.
-#[test]
-fn floods_of_pings_and_settings_are_read_at_a_rate() {
+fn floods_of_frames_without_calls_are_read_to_their_end() {
     let f = Fixture::with_options(&patient());
-    for flood in [frame(PING, 0, 0, b"a flood!"), frame(SETTINGS, 0, 0, &[])] {
-        let took = time_of_answer(&f, flood.repeat(4000));
-        assert!(took > Duration::from_millis(700), "{took:?}");
+    let priorities = frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16]).repeat(22_000);
+    assert!(is_answered(&f, priorities));
+    for one in [frame(PING, 0, 0, b"a flood!"), frame(SETTINGS, 0, 0, &[])] {
+        assert!(is_answered(&f, one.repeat(2200)));
     }
-}
-
-#[test]
-fn a_few_frames_beside_calls_cost_no_time() {
-    let f = Fixture::with_options(&patient());
-    let flood = frame(PING, 0, 0, b"a flood!").repeat(1000);
-    let took = time_of_answer(&f, flood);
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]

@@ -1,10 +1,6 @@
 //! The frames that are sent, one by one.
 
-use std::{
-    io::Write,
-    net::TcpStream,
-    time::{Duration, Instant},
-};
+use std::{io::Write, net::TcpStream, time::Duration};
 
 use galatea_grpc::GrpcOptions;
 use prost::Message as _;
@@ -100,17 +96,14 @@ fn probing(keepalive_timeout: Duration) -> GrpcOptions {
 #[test]
 fn a_client_that_answers_no_probe_is_told_and_left() {
     let f = Fixture::with_options(&probing(Duration::from_millis(150)));
-    let start = Instant::now();
     let mut stream = connect(&f);
     let frames = until_the_end(&mut stream);
-    let took = start.elapsed();
     let mut said = frames.iter().skip_while(|frame| frame.kind != PING);
     let (ping, goaway) = (said.next().expect("a probe"), said.next().expect("an end"));
     assert_eq!((ping.kind, ping.flags), (PING, 0));
     // No call was seen, and there is nothing wrong.
     assert_eq!((goaway.kind, &goaway.payload[..]), (GOAWAY, &[0; 8][..]));
     assert_eq!(said.next(), None);
-    assert!(took >= Duration::from_millis(250), "{took:?}");
 }
 
 #[test]
@@ -127,28 +120,6 @@ fn a_client_that_answers_probes_is_kept() {
     }
     stream.write_all(&call(1, "ServerLive", &[])).expect("writes");
     assert_eq!(kinds_of(&answer_to(&mut stream, 1)), RESPONSE);
-}
-
-/// A client with calls is not probed while they bring something.
-#[test]
-fn a_client_that_calls_is_not_probed() {
-    let keepalive_time = Duration::from_millis(400);
-    let f = Fixture::with_options(&GrpcOptions { keepalive_time, ..GrpcOptions::default() });
-    let mut stream = connect(&f);
-    let (mut frames, mut id) = (Vec::new(), 1);
-    let (mut begin, mut last) = (Instant::now(), Instant::now());
-    while begin.elapsed() < 2 * keepalive_time {
-        stream.write_all(&call(id, "ServerLive", &[])).expect("writes");
-        frames.extend(answer_to(&mut stream, id));
-        id += 2;
-        if last.elapsed() > keepalive_time / 2 {
-            // This thread had no processor: for the server the client was silent, and may have been probed.
-            (begin, frames) = (Instant::now(), Vec::new());
-        }
-        last = Instant::now();
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(frames.iter().all(|frame| frame.kind != PING));
 }
 
 /// What was said first leaves room for calls that were on their way, and what is open is answered.

@@ -5,8 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::{Arc, Condvar, Mutex, mpsc},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_backend::{
@@ -22,6 +21,7 @@ use galatea_proto::inference::{
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
     model_repository_parameter,
 };
+pub use galatea_test_support::eventually;
 use galatea_types::{Cancellation, Result};
 use tonic::transport::{Channel, Endpoint};
 
@@ -234,15 +234,6 @@ impl Fixture {
     /// The sender of the next request to have reached the decoupled model.
     pub fn sender(&self) -> ResponseSender {
         self.senders.recv_timeout(Duration::from_secs(20)).expect("a request reaches the model")
-    }
-}
-
-/// Waits for what another thread is about to do; fails loudly rather than hanging for ever.
-pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_true() {
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        thread::yield_now();
     }
 }
 

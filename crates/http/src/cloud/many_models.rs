@@ -199,6 +199,7 @@ async fn forget(
     models.remove(&name);
 }
 
+#[expect(clippy::disallowed_methods, reason = "nothing reports the state that it looks for")]
 async fn unload(
     state: &ServerState,
     models: &SageMakerModels,

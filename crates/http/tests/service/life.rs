@@ -4,6 +4,7 @@ use std::{thread, time::Duration};
 
 use galatea_engine::ControlMode;
 use galatea_http::HttpOptions;
+use galatea_test_support::eventually;
 
 use crate::{
     Fixture,
@@ -11,14 +12,8 @@ use crate::{
 };
 
 const INFER: &str = "/v2/models/identity_fp32/infer";
-const SLOW: &str = "/v2/models/slow/infer";
+const GATED: &str = "/v2/models/with_gate/infer";
 const LONG: Duration = Duration::from_secs(20);
-
-fn wait_for(condition: impl Fn() -> bool) {
-    while !condition() {
-        thread::yield_now();
-    }
-}
 
 fn in_flight(fixture: &Fixture) -> usize {
     fixture.server().requests_in_flight()
@@ -63,7 +58,7 @@ fn open_connections_are_served_while_draining_and_then_closed() {
     let reply = idle.post(INFER, fp32("[1]", 1));
     assert_eq!((reply.status, reply.header("Connection")), (200, Some("close")));
     assert!(idle.is_closed());
-    wait_for(|| std::net::TcpStream::connect(fixture.address).is_err());
+    eventually("nobody listens", || std::net::TcpStream::connect(fixture.address).is_err());
     assert_eq!(fixture.shut_down(LONG), 0);
     assert!(silent.is_closed(), "nobody waits for a client that asks nothing");
 }
@@ -98,22 +93,27 @@ fn requests_of_a_client_that_went_away_are_not_executed() {
     // With one thread, requests reach the queue in the order they came.
     let fixture =
         Fixture::with(ControlMode::None, HttpOptions { thread_count: 1, ..Default::default() });
-    let slow = || {
-        let entries = fixture.engine.statistics(Some("slow"), None).expect("statistics");
+    let gated = || {
+        let entries = fixture.engine.statistics(Some("with_gate"), None).expect("statistics");
         entries[0].statistics.clone()
     };
     let body = fp32("[1]", 1);
-    let request = head("POST", SLOW, &[], body.len()) + &body;
+    let request = head("POST", GATED, &[], body.len()) + &body;
     // Occupies the one instance, so that the next one waits in the queue.
     let mut first = Client::connect(fixture.address);
+    fixture.gates.executions.shut();
     first.send(&request);
-    wait_for(|| in_flight(&fixture) == 1);
+    fixture.gates.executions.wait_for_one();
     let mut gone = Client::connect(fixture.address);
     gone.send(&request);
-    wait_for(|| in_flight(&fixture) == 2 && slow().pending == 1);
+    eventually("the second request waits in the queue", || {
+        in_flight(&fixture) == 2 && gated().pending == 1
+    });
     drop(gone);
+    eventually("the second request is cancelled", || in_flight(&fixture) == 1);
+    fixture.gates.executions.open();
     assert_eq!(first.receive(false).status, 200);
     let mut last = Client::connect(fixture.address);
-    assert_eq!(last.post(SLOW, &body).status, 200);
-    assert_eq!(slow().execution_count, 2, "the abandoned request was not run");
+    assert_eq!(last.post(GATED, &body).status, 200);
+    assert_eq!(gated().execution_count, 2, "the abandoned request was not run");
 }

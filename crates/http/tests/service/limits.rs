@@ -10,6 +10,7 @@ use flate2::{Compression, write::GzEncoder};
 use galatea_engine::ControlMode;
 use galatea_frontend::{ConnectionLimits, ConnectionSettings, HeavyWork};
 use galatea_http::HttpOptions;
+use galatea_test_support::eventually;
 use galatea_types::MemoryBudget;
 
 use crate::{
@@ -44,9 +45,7 @@ fn a_request_over_the_memory_budget_is_refused_and_leaves_nothing() {
     assert_eq!(client.post(INFER, zeros(10_000)).status, 200);
     assert_eq!(client.post(INFER, fp32("[1]", 1)).status, 200);
     drop(client);
-    while memory.used() > 0 {
-        std::thread::yield_now();
-    }
+    eventually("the memory is given back", || memory.used() == 0);
     assert!(memory.refused() >= 2);
 }
 
@@ -79,14 +78,11 @@ fn answers_that_are_not_read_are_counted_until_the_client_has_gone() {
     deaf.send(json);
     deaf.send(vec![0; size]);
     // The body itself has gone once the model has answered, and the answer shares its memory.
-    while !(size..size + 100).contains(&memory.used()) || fixture.server().requests_in_flight() > 0
-    {
-        std::thread::yield_now();
-    }
+    eventually("the answer alone is counted", || {
+        (size..size + 100).contains(&memory.used()) && fixture.server().requests_in_flight() == 0
+    });
     drop(deaf);
-    while memory.used() > 0 {
-        std::thread::yield_now();
-    }
+    eventually("the memory is given back", || memory.used() == 0);
 }
 
 /// A pool whose one thread is busy until the sender is dropped, before which one piece of work may wait.
@@ -122,9 +118,7 @@ fn long_requests_hold_up_no_thread_that_serves_others_and_too_many_are_refused()
     waiting.send(head("POST", INFER, &gzipped, bomb.len()));
     waiting.send(&bomb);
     let mut other = Client::connect(fixture.address);
-    while fixture.server().requests_in_flight() == 0 {
-        std::thread::yield_now();
-    }
+    eventually("the long request is in flight", || fixture.server().requests_in_flight() > 0);
     assert_eq!(other.get("/v2/health/live").status, 200);
     assert_eq!(other.post(INFER, fp32("[1]", 1)).status, 200);
     let generate = "/v2/models/identity_fp32/generate";

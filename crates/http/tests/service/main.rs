@@ -11,6 +11,7 @@ mod compression;
 mod connections;
 mod echo;
 mod forwarding;
+mod gate;
 mod generate;
 mod inference;
 mod life;
@@ -34,7 +35,8 @@ use galatea_http::{HttpOptions, serve, serve_metrics};
 use tempfile::TempDir;
 
 /// `failing` passes tensors on as `identity` does, and adds no parameters to the response.
-const MODELS: [(&str, &str); 7] = [
+const MODELS: [(&str, &str); 8] = [
+    ("with_gate", gate::CONFIG),
     ("script", script::CONFIG),
     ("parameters", echo::CONFIG),
     (
@@ -75,6 +77,7 @@ struct Fixture {
     engine: Arc<Engine>,
     address: SocketAddr,
     conductor: script::Conductor,
+    gates: gate::Gates,
     _repository: TempDir,
 }
 
@@ -98,6 +101,9 @@ impl Fixture {
         }
         let (script, conductor) = script::script();
         backends.register("script", move || Ok(Arc::new(script.clone())));
+        let gates = gate::Gates::default();
+        let backend = gates.clone();
+        backends.register("gate", move || Ok(Arc::new(backend.clone())));
         backends.register("echo", || Ok(Arc::new(echo::Echo)));
         let engine = Engine::new(
             EngineOptions {
@@ -110,7 +116,7 @@ impl Fixture {
         engine.load_startup_models().expect("models load");
         let server = serve(any_port(), &engine, &options).expect("serves");
         let address = server.local_addr().expect("TCP");
-        Self { server: Some(server), engine, address, conductor, _repository: repository }
+        Self { server: Some(server), engine, address, conductor, gates, _repository: repository }
     }
 
     fn server(&self) -> &FrontEnd {

@@ -1,21 +1,17 @@
 //! SageMaker's many-model mode.
 
-use std::{
-    fs,
-    path::Path,
-    sync::Barrier,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, sync::Barrier, thread};
 
 use galatea_engine::ControlMode;
 use galatea_frontend::{FrontEnd, RestrictedApis};
 use galatea_http::{CloudFrontEnd, CloudInference, HttpOptions, SageMakerModels, serve_cloud};
+use galatea_test_support::eventually;
 use tempfile::TempDir;
 
 use crate::{
     Fixture, any_port,
     client::{Client, Reply, fp32},
+    gate,
 };
 
 const CONFIG: &str = "backend: \"failing\" input { name: \"INPUT0\" data_type: TYPE_FP32 dims: -1 } \
@@ -182,26 +178,17 @@ fn a_load_that_fails_leaves_name_and_place_free() {
 #[test]
 fn a_load_goes_on_without_its_client() {
     let sagemaker = explicit();
-    let slow = "parameters { key: \"creation_delay_sec\" value { string_value: \"1\" } }";
-    let url =
-        sagemaker.unpack("a/model", &format!("{} {slow}", CONFIG.replace("failing", "identity")));
+    let url = sagemaker.unpack("a/model", gate::CONFIG);
     let mut client = sagemaker.client();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    // Its name is taken at once, unless the other client comes first, and its client goes while it is being loaded.
-    let gone = loop {
-        let mut gone = sagemaker.client();
-        gone.send_post("/models", &format!(r#"{{"model_name":"m","url":"{url}"}}"#));
-        if load(&mut client, "m", &url).status == 409 {
-            break gone;
-        }
-        assert!(Instant::now() < deadline, "the name is never taken");
-        delete(&mut client, "m");
-    };
+    let loads = &sagemaker.fixture.gates.loads;
+    loads.shut();
+    let mut gone = sagemaker.client();
+    gone.send_post("/models", &format!(r#"{{"model_name":"m","url":"{url}"}}"#));
+    loads.wait_for_one();
+    assert_eq!(load(&mut client, "m", &url).status, 409, "its name is taken at once");
     drop(gone);
-    while client.get("/models/m").status != 200 {
-        assert!(Instant::now() < deadline, "the model is never loaded");
-        thread::yield_now();
-    }
+    loads.open();
+    eventually("the model is loaded", || client.get("/models/m").status == 200);
     assert_eq!(client.post("/models/m/invoke", fp32("[1]", 1)).status, 200);
     delete(&mut client, "m").check(200, "text/plain", "");
     client.get("/models").check(200, "text/plain", r#"{"models":[]}"#);

@@ -3,6 +3,8 @@
 //! `cargo run --release -p galatea-client --example call -- http localhost:8000 MODEL [SECONDS]` against a server whose
 //! model has fixed shapes; tensors are zeros.
 
+#![expect(clippy::disallowed_methods, reason = "it measures times")]
+
 use std::{
     fs,
     rc::Rc,

@@ -86,6 +86,10 @@ async fn changed(
 }
 
 /// Servers answer before requests in flight have been answered and the model is gone; `--timeout` bounds this.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server reports nothing when a model has changed its state"
+)]
 async fn unloaded(admin: &mut Admin, model: &str) {
     const PAUSE: Duration = Duration::from_millis(50);
     let is_going = |entry: &ModelIndexEntry| entry.name == model && entry.state == "UNLOADING";

@@ -91,6 +91,7 @@ impl Drop for GpuMetricsCollector {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc::Receiver<()>) {
     let url = if settings.url.contains("://") {
         settings.url.clone()

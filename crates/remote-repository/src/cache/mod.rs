@@ -91,6 +91,10 @@ impl Cache {
     ///
     /// # Errors
     /// Those of `fill`, and when there is no room.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "locks of files report nothing to other processes"
+    )]
     pub fn get(
         &self,
         key: &CacheKey,

@@ -2,8 +2,10 @@
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 /// Between two lines about one download.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -37,6 +39,7 @@ impl Progress {
     }
 
     /// A line now and then; never ends.
+    #[expect(clippy::disallowed_methods, reason = "progress is shown as time passes")]
     pub async fn report(&self) {
         let mut last = 0;
         loop {

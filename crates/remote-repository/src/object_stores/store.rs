@@ -4,11 +4,12 @@ use std::{
     fmt,
     pin::Pin,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_types::LockExt;
 use object_store::{CredentialProvider, ObjectStore, list::PaginatedListStore};
+use tokio::time::Instant;
 
 /// What is asked of a bucket.
 pub trait Client: ObjectStore + PaginatedListStore {}

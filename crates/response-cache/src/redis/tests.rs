@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use galatea_test_support::eventually;
 use galatea_types::{DataType, Tensor};
 
 use super::*;
@@ -126,14 +127,6 @@ fn errors(cache: &RedisCache) -> (u64, u64) {
     (look_up_errors.load(Ordering::Relaxed), insertion_errors.load(Ordering::Relaxed))
 }
 
-fn wait_until(holds: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < LONG, "waited in vain");
-        thread::yield_now();
-    }
-}
-
 #[test]
 fn answers_are_stored_and_found() {
     let server = FakeServer::start();
@@ -216,7 +209,9 @@ fn a_connection_that_fails_is_made_again_and_nothing_waits_for_it() {
         assert_eq!(server.command()[0], "GET");
         server.reply(PONG);
         assert_eq!(server.command(), ["PING"]);
-        wait_until(|| matches!(cache.look_up(&key(1)), LookUp::Elsewhere));
+        eventually("the cache is connected again", || {
+            matches!(cache.look_up(&key(1)), LookUp::Elsewhere)
+        });
     }
     server.reply(b"$-1\r\n");
     assert!(fetched(&cache, key(1)).is_none());
@@ -229,7 +224,7 @@ fn an_outage_is_a_cache_without_entries() {
     server.reply(CLOSE);
     assert!(fetched(&cache, key(1)).is_none());
     // The server does not let anybody in from now on.
-    wait_until(|| matches!(cache.look_up(&key(1)), LookUp::Miss));
+    eventually("the outage is known", || matches!(cache.look_up(&key(1)), LookUp::Miss));
     assert!(fetched(&cache, key(1)).is_none(), "asked in spite of that");
     assert!(matches!(cache.insert(key(1), &entry()), Insertion::Lost));
     assert!(errors(&cache).0 >= 2);

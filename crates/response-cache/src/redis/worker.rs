@@ -190,6 +190,7 @@ impl Body {
     }
 
     /// Works until the connection fails; `None`: nobody sends any more.
+    #[expect(clippy::disallowed_methods, reason = "a client waits for that long, in real time")]
     fn serve(&self, connection: &mut Connection) -> Option<RedisError> {
         loop {
             let Queued { job, at } = self.queued.recv().ok()?;

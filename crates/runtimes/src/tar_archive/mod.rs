@@ -163,6 +163,7 @@ struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
+    #[expect(clippy::disallowed_methods, reason = "progress is shown as time passes")]
     fn files(
         &mut self,
         archive: &mut Archive<Source<'_>>,

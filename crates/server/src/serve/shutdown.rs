@@ -63,6 +63,7 @@ impl Signals {
 
     /// Loads the models that are loaded at start. `None`: a signal came meanwhile, and loading has stopped,
     /// unless a load took longer than `timeout` to notice.
+    #[expect(clippy::disallowed_methods, reason = "the operator asked for that much time")]
     pub fn load_unless_stopped(
         &mut self,
         engine: &Arc<Engine>,
@@ -90,6 +91,7 @@ impl Signals {
     }
 
     /// Waits for a signal, then stops the services, after the delay if there is one: a further signal ends that. 0 when all requests in flight were answered, else 1.
+    #[expect(clippy::disallowed_methods, reason = "the operator asked for that much time")]
     pub fn serve_until_stopped(
         mut self,
         engine: &Arc<Engine>,

@@ -30,6 +30,7 @@ pub struct Measured {
 }
 
 /// Measures an engine on a server of its own. `progress` is told what happens.
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn measure(
     model: &TunedModel,
     candidate: &Candidate,

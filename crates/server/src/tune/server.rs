@@ -128,6 +128,10 @@ fn listening_at(line: &str) -> Option<&str> {
 }
 
 impl Drop for Server {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a child process is looked at, nobody reports its end"
+    )]
     fn drop(&mut self) {
         self.stop.reach(None);
         if let Some(pid) = self.pid() {

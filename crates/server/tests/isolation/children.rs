@@ -6,7 +6,7 @@ use std::{
     path::Path,
     process::Command,
     sync::{Arc, mpsc},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_backend::{
@@ -14,6 +14,7 @@ use galatea_backend::{
     testing::{Fixture, instance_spec, load_context, model_config},
 };
 use galatea_backend_process::{ChildProgram, ProcessBackend};
+use galatea_test_support::eventually;
 use galatea_types::Error;
 use serde_json::{Value, json};
 
@@ -102,16 +103,9 @@ pub fn signal(instance: &str, name: &str) -> bool {
     let send = || Command::new("kill").args(["-s", name, &id.to_string()]).output();
     let is_sent = send().expect("kill runs").status.success();
     if name == "SEGV" {
-        wait_until("it survives SIGSEGV", || send().is_ok() && processes(instance).is_empty());
+        eventually("the process has ended with SIGSEGV", || {
+            send().is_ok() && processes(instance).is_empty()
+        });
     }
     is_sent
-}
-
-/// Until `is_so`, or the test fails.
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
 }

@@ -7,12 +7,12 @@ use galatea_backend::{
     testing::{Fixture, instance_spec, load_context, model_config, request, run_batch, tensors},
 };
 use galatea_config::parse_text;
+use galatea_test_support::eventually;
 use galatea_types::{Code, DataType, PreparedRequest, Tensor};
 
 use crate::{
     children::{
         TIMEOUT, built_in, identity_fixture, instance, load, onnx, processes, settings, signal,
-        wait_until,
     },
     support::{Folder, onnx as models},
 };
@@ -65,7 +65,7 @@ fn requests_in_flight_fail_with_the_end_of_their_process() {
     let error = std::thread::scope(|scope| {
         let answers = scope.spawn(|| run_batch(&mut *stuck, vec![ask(&[1])]));
         // Asleep in its execution, whenever that is: before, the request fails just the same.
-        wait_until("the child runs", || processes(&name).len() == 1);
+        eventually("the child runs", || processes(&name).len() == 1);
         assert!(signal(&name, "SEGV"));
         answers.join().expect("no panic").remove(0).expect_err("an error")
     });

@@ -1,6 +1,8 @@
 //! The memory that requests take, from outside.
 
-use std::{fs, net::TcpStream, thread, time::Instant};
+use std::{fs, net::TcpStream};
+
+use galatea_test_support::eventually;
 
 use crate::server::{IDENTITY, Repository, Server, body_of, infer_body, post, send, start};
 
@@ -23,15 +25,6 @@ fn metric(server: &Server, name: &str) -> usize {
     let metrics = server.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
-}
-
-#[track_caller]
-fn until(condition: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !condition() {
-        assert!(begun.elapsed().as_secs() < 60, "it happens");
-        thread::yield_now();
-    }
 }
 
 #[test]
@@ -82,7 +75,9 @@ fn requests_that_wait_without_end_are_bounded_by_the_memory_budget() {
         assert!(waiting.len() < 100, "100 requests of 100 KB wait within 8 MiB");
         let before = used();
         waiting.push(send(server.http, "/v2/models/slow/infer", &body));
-        until(|| used() >= before + 100_000 || refused() > 0);
+        eventually("the request is counted or refused", || {
+            used() >= before + 100_000 || refused() > 0
+        });
     }
     assert!(waiting.len() > 8, "{} fill 8 MiB", waiting.len());
     let answer = post(server.http, "/v2/models/slow/infer", &body);
@@ -92,5 +87,5 @@ fn requests_that_wait_without_end_are_bounded_by_the_memory_budget() {
 
     drop(waiting);
     // One of them is being executed.
-    until(|| used() < 1 << 20);
+    eventually("the memory is given back", || used() < 1 << 20);
 }

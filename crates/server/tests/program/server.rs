@@ -9,6 +9,7 @@ use std::{
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
+use galatea_test_support::eventually_some;
 use tempfile::TempDir;
 
 pub const IDENTITY: &str = "\
@@ -109,15 +110,11 @@ pub fn launch(repository: &Repository, flags: &[&str]) -> Server {
 }
 
 fn wait_for_file(path: &Path, text: &str) -> String {
-    loop {
+    eventually_some(&format!("{} has a line with {text:?}", path.display()), || {
         let content = fs::read_to_string(path).unwrap_or_default();
-        if let Some(line) =
-            content.split_inclusive('\n').find(|l| l.contains(text) && l.ends_with('\n'))
-        {
-            return line.to_owned();
-        }
-        std::thread::yield_now();
-    }
+        let mut lines = content.split_inclusive('\n');
+        lines.find(|line| line.contains(text) && line.ends_with('\n')).map(str::to_owned)
+    })
 }
 
 /// The number behind the last colon.

@@ -107,6 +107,7 @@ impl ProcessSampler {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "samples of the process are of the real time")]
     fn cpu(&self) -> Option<CpuMetrics> {
         let mut last = self.last.lock_unpoisoned();
         if last.sample.is_some() && last.at.elapsed() < self.options.interval {

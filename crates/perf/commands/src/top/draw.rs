@@ -57,6 +57,7 @@ fn head(view: &View, width: usize) -> Vec<Line> {
     lines
 }
 
+#[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn title(view: &View) -> Line {
     let mut line = Line::new(Style::Bold, "galatea top ");
     line = line.and(Style::Plain, printing::line(&view.url));

@@ -205,6 +205,10 @@ impl Link {
     }
 
     /// Asks again after a time, and where a model is there that the index has not as ready.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what was read is fresh for a while, in real time"
+    )]
     async fn refresh_index(&mut self, statistics: &[ModelStatistics]) {
         let is_fresh = self.index_at.is_some_and(|at| at.elapsed() < INDEX_EVERY);
         if is_fresh && self.fits(statistics) {

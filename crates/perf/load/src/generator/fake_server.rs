@@ -5,7 +5,7 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use galatea_client::{Compression, Protocol, Target};
@@ -87,16 +87,6 @@ impl FakeServer {
         let waiting = |seen: &mut Seen| !what(seen);
         let seen = self.state.changed.wait_timeout_while(seen, PATIENCE, waiting).unwrap();
         assert!(!seen.1.timed_out(), "the server waited in vain");
-    }
-}
-
-/// For what no event reports.
-#[track_caller]
-pub fn wait_until(what: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain");
-        thread::yield_now();
     }
 }
 

@@ -27,25 +27,38 @@ impl IdleClock {
     }
 
     pub fn park(&self) {
-        self.parked_at.store(self.now() + 1, Ordering::Relaxed);
+        self.park_at(Instant::now());
     }
 
     pub fn unpark(&self) {
-        let parked_at = self.parked_at.swap(0, Ordering::Relaxed);
-        if parked_at > 0 {
-            self.total.fetch_add((self.now() + 1).saturating_sub(parked_at), Ordering::Relaxed);
-        }
+        self.unpark_at(Instant::now());
     }
 
     /// Since the worker began, the period that has not ended included.
     pub fn idle(&self) -> Duration {
+        self.idle_at(Instant::now())
+    }
+
+    fn park_at(&self, now: Instant) {
+        self.parked_at.store(self.mark(now), Ordering::Relaxed);
+    }
+
+    fn unpark_at(&self, now: Instant) {
+        let parked_at = self.parked_at.swap(0, Ordering::Relaxed);
+        if parked_at > 0 {
+            self.total.fetch_add(self.mark(now).saturating_sub(parked_at), Ordering::Relaxed);
+        }
+    }
+
+    fn idle_at(&self, now: Instant) -> Duration {
         let parked_at = self.parked_at.load(Ordering::Relaxed);
-        let open = if parked_at > 0 { (self.now() + 1).saturating_sub(parked_at) } else { 0 };
+        let open = if parked_at > 0 { self.mark(now).saturating_sub(parked_at) } else { 0 };
         Duration::from_nanos(self.total.load(Ordering::Relaxed) + open)
     }
 
-    fn now(&self) -> u64 {
-        nanos(self.start.elapsed())
+    /// Never zero.
+    fn mark(&self, now: Instant) -> u64 {
+        nanos(now.saturating_duration_since(self.start)) + 1
     }
 }
 
@@ -56,15 +69,17 @@ mod tests {
     #[test]
     fn only_parked_time_counts() {
         let clock = IdleClock::new();
-        clock.unpark();
-        assert_eq!(clock.idle(), Duration::ZERO);
-        clock.park();
-        let open = clock.idle();
-        while clock.idle() == open {}
-        clock.unpark();
-        let closed = clock.idle();
-        assert!(closed > open && closed <= clock.start.elapsed());
-        while clock.start.elapsed() < closed * 2 {}
-        assert_eq!(clock.idle(), closed);
+        let at = |seconds| clock.start + Duration::from_secs(seconds);
+        let idle_at = |seconds| clock.idle_at(at(seconds)).as_secs();
+        clock.unpark_at(at(1));
+        assert_eq!(idle_at(2), 0);
+        clock.park_at(at(3));
+        assert_eq!((idle_at(3), idle_at(5)), (0, 2));
+        clock.unpark_at(at(7));
+        assert_eq!((idle_at(7), idle_at(9)), (4, 4));
+        clock.park_at(at(10));
+        assert_eq!(idle_at(11), 5);
+        clock.unpark_at(at(12));
+        assert_eq!(idle_at(20), 6);
     }
 }

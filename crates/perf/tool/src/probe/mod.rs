@@ -90,6 +90,7 @@ impl Probe {
     ///
     /// # Errors
     /// The server's reason.
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     pub fn load(mut self) -> Result<(ProbedModel, Duration)> {
         let (started, name) = (Instant::now(), self.settings.model_name.clone());
         let loaded = self.link.ask(async |admin| admin.load_model(&name, None).await);

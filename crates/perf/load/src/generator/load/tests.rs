@@ -7,9 +7,10 @@ use galatea_perf_types::{
     requests::ExpectedOutput,
     settings::{Calls, DataSettings, Range, SequenceSettings},
 };
+use galatea_test_support::eventually;
 use galatea_types::DataType;
 
-use super::super::fake_server::{Answer, FakeServer, wait_until};
+use super::super::fake_server::{Answer, FakeServer};
 use super::*;
 
 struct Source {
@@ -123,7 +124,7 @@ fn a_closed_loop_keeps_its_concurrency_and_sends_exactly_the_count() {
     server.with(|seen| seen.together = 3);
     let mut load = load(&server, &concurrency(3), PLAIN);
     load.start(LoadStart::Concurrency(3), Some(30)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     load.check_health().unwrap();
     assert_eq!((load.collected(), load.take_sent_count(), load.take_sent_count()), (30, 30, 0));
     let totals = load.call_totals();
@@ -145,7 +146,7 @@ fn a_warm_up_leaves_nothing_but_connections() {
     assert_eq!((load.collected(), load.take_sent_count(), load.call_totals().calls), (0, 0, 0));
     server.with(|seen| assert_eq!(seen.bodies.len(), 5));
     load.start(LoadStart::Concurrency(2), Some(6)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     assert_eq!((load.collected(), load.take_sent_count()), (6, 6));
     server.with(|seen| assert_eq!((seen.bodies.len(), seen.connections), (11, 2)));
 }
@@ -156,7 +157,7 @@ fn concurrency_changes_without_new_connections() {
     let mut load = load(&server, &concurrency(4), PLAIN);
     let more = |load: &Load, count| {
         let until = load.collected() + count;
-        wait_until(|| load.collected() >= until);
+        eventually("more requests are answered", || load.collected() >= until);
     };
     load.start(LoadStart::Concurrency(1), None).unwrap();
     more(&load, 20);
@@ -180,7 +181,7 @@ fn user_data_is_gone_through_step_by_step() {
     let source = Source { steps: 4, expected: Vec::new() };
     let mut load = load(&server, &Settings { batch_size: 2, ..concurrency(1) }, source);
     load.start(LoadStart::Concurrency(1), Some(3)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let data = |body: &String| body.split("\"data\":").nth(1).map(|data| data[..3].to_owned());
     let data: Vec<_> = server.with(|seen| seen.bodies.iter().filter_map(data).collect());
     assert_eq!(data, ["[0]", "[2]", "[0]"]);
@@ -192,7 +193,7 @@ fn a_failed_request_ends_the_load_with_the_servers_text() {
     server.with(|seen| seen.answer = Answer::Error("model 'boom' was told to fail"));
     let mut load = load(&server, &concurrency(1), PLAIN);
     load.start(LoadStart::Concurrency(1), None).unwrap();
-    wait_until(|| load.check_health().is_err());
+    eventually("the load has failed", || load.check_health().is_err());
     let failure = load.check_health().unwrap_err();
     assert_eq!(
         failure.message,
@@ -249,7 +250,7 @@ fn outputs_are_kept_for_the_profile_export() {
     let settings = Settings { profile_export_file: Some("x".into()), ..concurrency(1) };
     let mut load = load(&server, &settings, PLAIN);
     load.start(LoadStart::Concurrency(1), Some(1)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let record = load.take_records().remove(0);
     let exported = record.exported.unwrap();
     assert_eq!((exported.stream, exported.step, exported.outputs.len()), (0, 0, 1));
@@ -268,7 +269,7 @@ fn a_rate_is_kept_though_nothing_is_answered() {
     server.wait_for(|seen| seen.in_flight == 8);
     assert_eq!((load.collected(), load.take_sent_count()), (0, 8));
     server.with(|seen| seen.held = false);
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let mut records = load.take_records();
     records.sort_by_key(|record| record.intended_start);
     let intended: Vec<_> = records.iter().map(|record| record.intended_start.unwrap()).collect();
@@ -278,6 +279,7 @@ fn a_rate_is_kept_though_nothing_is_answered() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "requests are late by the real time")]
 fn late_requests_of_synchronous_calls_are_marked() {
     let server = FakeServer::start();
     server.with(|seen| seen.held = true);
@@ -285,12 +287,12 @@ fn late_requests_of_synchronous_calls_are_marked() {
     load.start(LoadStart::RequestRate(1000.0), Some(3)).unwrap();
     server.wait_for(|seen| seen.in_flight == 1);
     let second = Instant::now();
-    wait_until(|| second.elapsed() > Duration::from_millis(10));
+    eventually("the next two are late", || second.elapsed() > Duration::from_millis(10));
     server.with(|seen| {
         assert_eq!(seen.bodies.len(), 1);
         seen.held = false;
     });
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let delayed: Vec<_> = load.take_records().iter().map(|record| record.delayed).collect();
     assert_eq!(delayed[1..], [true, true]);
     server.with(|seen| assert_eq!((seen.peak, seen.connections), (1, 1)));
@@ -306,7 +308,7 @@ fn custom_intervals_are_a_schedule() {
     let mut load = load(&server, &settings, PLAIN);
     assert_eq!(load.custom_request_rate(), Some(666.0));
     load.start(LoadStart::CustomIntervals, Some(4)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let mut intended: Vec<_> =
         load.take_records().iter().map(|record| record.intended_start.unwrap()).collect();
     intended.sort();
@@ -345,11 +347,11 @@ fn sequences_begin_and_end_however_the_load_changes() {
     let server = FakeServer::start();
     let mut load = sequences(&server, &concurrency(3));
     load.start(LoadStart::Concurrency(3), None).unwrap();
-    wait_until(|| load.collected() > 30);
+    eventually("more than 30 requests are answered", || load.collected() > 30);
     load.start(LoadStart::Concurrency(1), None).unwrap();
-    wait_until(|| load.collected() > 60);
+    eventually("more than 60 requests are answered", || load.collected() > 60);
     load.start(LoadStart::Concurrency(2), None).unwrap();
-    wait_until(|| load.collected() > 90);
+    eventually("more than 90 requests are answered", || load.collected() > 90);
     load.stop().unwrap();
     let marks = marks(&server);
     check_sequences(&marks, 3);
@@ -386,7 +388,7 @@ fn workers_keep_a_concurrency_together() {
     let mut load = wide(&server, &concurrency(7), SchedulingKind::None);
     load.warm_up(LoadStart::Concurrency(7), 10).unwrap();
     load.start(LoadStart::Concurrency(7), Some(50)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     assert_eq!((load.collected(), load.take_sent_count(), load.call_totals().calls), (50, 50, 50));
     assert_eq!(load.take_records().len(), 50);
     load.stop().unwrap();
@@ -398,7 +400,7 @@ fn workers_keep_a_rate_together() {
     let server = FakeServer::start();
     let mut load = wide(&server, &rate(), SchedulingKind::None);
     load.start(LoadStart::RequestRate(2000.0), Some(30)).unwrap();
-    wait_until(|| load.is_finished());
+    eventually("the load is finished", || load.is_finished());
     let records = load.take_records();
     let mut intended: Vec<_> =
         records.iter().map(|record| record.intended_start.unwrap()).collect();
@@ -440,6 +442,7 @@ fn workers_share_out_everything_that_is_to_be_had() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "workers are idle by the real time")]
 fn idle_time_is_time_without_work() {
     let server = FakeServer::start();
     server.with(|seen| seen.held = true);
@@ -448,7 +451,7 @@ fn idle_time_is_time_without_work() {
     server.wait_for(|seen| seen.in_flight == 1);
     let start = Instant::now();
     load.reset_idle_time();
-    wait_until(|| load.idle_time() > Duration::from_millis(20));
+    eventually("idle time counts", || load.idle_time() > Duration::from_millis(20));
     assert!(load.idle_time() <= start.elapsed());
     server.with(|seen| seen.held = false);
     load.stop().unwrap();
