@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
 
-mod support;
-
+use crate::support::{listen, run, target, template};
 use bytes::Bytes;
 use galatea_client::{
     Caller, Connector, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get, get_at_most,
 };
 use galatea_types::{Code, Result};
-use support::{listen, run, target, template};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -1,13 +1,5 @@
 //! Instance groups that change while a model is ready.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, helpers included"
-)]
-
-mod fixture;
-
 use std::{fs, sync::atomic::Ordering, thread};
 
 use galatea_engine::LoadOverrides;

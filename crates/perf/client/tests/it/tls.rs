@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
 
-mod support;
-
 use std::{fs, path::PathBuf, sync::Arc};
 
+use crate::support::{listen, run, target, template};
 use galatea_client::{Connector, InferMark, Keep, PreparedInfer, Protocol, Target, Tls};
 use galatea_types::{Error, Result};
 use rustls::{
@@ -14,7 +13,6 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
-use support::{listen, run, target, template};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

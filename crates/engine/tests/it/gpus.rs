@@ -1,5 +1,4 @@
 //! Which device each instance is placed on, with GPUs in the machine and without.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{
     fs,

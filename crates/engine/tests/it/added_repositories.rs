@@ -1,14 +1,12 @@
 //! Repositories that are added and removed while the server runs.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{path::Path, sync::Arc};
 
 use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, RenamingRoot, RepositoryRoot};
 use galatea_types::Code;
 
-use fixture::{
+use crate::fixture::{
     CONFIG, Fixture, add_model, ask, eventually, explicit, fixture, fixture_with, index,
 };
 

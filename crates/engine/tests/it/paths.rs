@@ -1,15 +1,13 @@
 //! Paths in configurations: what a load request may name, and what the repository may.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{fs, os::unix::fs::symlink, process::Command};
 
 use galatea_config::testing::without_places;
 use galatea_engine::{ControlMode, EngineOptions, LoadOverrides};
 use galatea_types::{Code, Error};
 
-use fixture::{CONFIG, Fixture, add_model, explicit, fixture_with};
+use crate::fixture::{CONFIG, Fixture, add_model, explicit, fixture_with};
 
 /// `CONFIG` as JSON, with more fields of the model and of its output.
 fn json(fields: &str, of_output: &str) -> LoadOverrides {

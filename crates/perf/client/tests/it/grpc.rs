@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may panic
 
-mod support;
-
 use std::{cell::Cell, io::Read, rc::Rc};
 
+use crate::support::{listen, run, target, template};
 use bytes::{Bytes, BytesMut};
 use galatea_client::{
     Compression, Connector, InferMark, Keep, PreparedInfer, Protocol, SequenceMark, Target,
@@ -19,7 +18,6 @@ use galatea_types::Code;
 use h2::{RecvStream, server::SendResponse};
 use http::{HeaderMap, Request, Response};
 use prost::Message;
-use support::{listen, run, target, template};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

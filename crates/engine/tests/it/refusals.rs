@@ -2,14 +2,12 @@
 //! version of it is loaded. Clients see the difference in the index, in readiness and in the reasons of ensembles.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::fs;
 
 use galatea_config::testing::without_places;
 use galatea_engine::{ControlMode, LoadOverrides};
 
-use fixture::{CONFIG, Fixture, add_model, explicit, fixture, index};
+use crate::fixture::{CONFIG, Fixture, add_model, explicit, fixture, index};
 
 const NO_DIMS: &str = "backend: \"copy\"\ninput { name: \"IN\" data_type: TYPE_INT32 }";
 

@@ -1,8 +1,6 @@
 //! Loads, unloads and questions by clients that do not wait on a thread of their own.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{
     fs,
     sync::atomic::Ordering,
@@ -12,7 +10,7 @@ use std::{
 use galatea_engine::LoadOverrides;
 use galatea_types::Code;
 
-use fixture::{CONFIG, Fixture, add_model, ask, eventually, explicit, index, touch, wait};
+use crate::fixture::{CONFIG, Fixture, add_model, ask, eventually, explicit, index, touch, wait};
 
 /// `m`, whose load waits for the gate, and `n`, which is asked whether it is ready and is ready.
 fn slow_and_quick() -> Fixture {
@@ -45,7 +43,7 @@ fn waiting_loads_of_a_slow_model_starve_nothing_and_do_not_hold_up_the_exit() {
     assert!(wait(control.is_model_ready("n", None)).expect("it serves"));
     assert!(!wait(control.is_model_ready("m", None)).expect("it serves"));
     let n = f.engine.model("n", None).expect("ready");
-    fixture::start(&n, 1).blocking_recv().expect("answered").expect("an answer");
+    crate::fixture::start(&n, 1).blocking_recv().expect("answered").expect("an answer");
     drop(n);
     touch(f.root.path(), "n");
     wait(load("n")).expect("another model loads");

@@ -1,15 +1,13 @@
 //! Where models come from: several repositories, configurations by name, loads that are tried again.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{fs, path::Path, sync::atomic::Ordering};
 
 use galatea_config::testing::without_places;
 use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot, StartupError};
 use galatea_types::Code;
 
-use fixture::{CONFIG, Fixture, add_model, fixture_with, index};
+use crate::fixture::{CONFIG, Fixture, add_model, fixture_with, index};
 
 fn explicit() -> EngineOptions {
     EngineOptions { control_mode: ControlMode::Explicit, ..EngineOptions::default() }

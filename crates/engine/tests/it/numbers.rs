@@ -2,8 +2,6 @@
 //! with a reason, and the server goes on.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{fs, sync::Arc, time::Duration};
 
 use galatea_config::testing::{ConfigField, number_fields, text_fields};
@@ -16,7 +14,7 @@ use galatea_types::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
-use fixture::{add_model, eventually, wait};
+use crate::fixture::{add_model, eventually, wait};
 
 const ADD_SUB: &str = "backend: \"identity\"
     input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 2 }

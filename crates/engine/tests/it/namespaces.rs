@@ -1,12 +1,10 @@
 //! Models of one name in several repositories, and the ensembles on them.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot};
 use galatea_types::{Code, Result};
 
-use fixture::{CONFIG, Fixture, add_model, eventually, fixture_with, index, start};
+use crate::fixture::{CONFIG, Fixture, add_model, eventually, fixture_with, index, start};
 
 /// An ensemble on `model`.
 fn ensemble(model: &str) -> String {
@@ -190,7 +188,7 @@ fn failures_of_all_models_of_a_name_are_told() {
     let text = format!("depends on '{}::m' which has no loaded version", n.f.root.path().display());
     assert!(error.message().contains(&text), "{error}");
     marker(n.first.path()).expect("written");
-    fixture::touch(n.first.path(), "m");
+    crate::fixture::touch(n.first.path(), "m");
     let error = n.load("m").expect_err("both fail");
     let first = format!("load failed for model '{}::m': ", n.first.path().display());
     assert!(error.message().contains(&first) && error.message().contains(&second), "{error}");

@@ -1,14 +1,12 @@
 //! What stays of loads that fail: nothing.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{fs, time::Duration};
 
 use galatea_engine::LoadOverrides;
 use galatea_types::Code;
 
-use fixture::{CONFIG, add_model, eventually, explicit, index, wait};
+use crate::fixture::{CONFIG, add_model, eventually, explicit, index, wait};
 
 /// Memory of the process, in MiB.
 fn resident() -> usize {
@@ -158,7 +156,7 @@ fn files_of_load_requests_are_gone_also_after_an_exit_that_was_forced() {
     let folder = f.backend.loaded_from.lock().expect("no panic").clone();
     f.backend.gate.set(true);
     let model = f.engine.model("m", None).expect("ready");
-    let answer = fixture::start(&model, 1);
+    let answer = crate::fixture::start(&model, 1);
     drop(model);
     assert!(folder.join("model").is_file());
     assert!(!f.engine.shutdown(std::time::Instant::now()), "one request does not end");

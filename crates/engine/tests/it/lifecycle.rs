@@ -1,8 +1,6 @@
 //! Load, reload, unload and exit, driven through the public API with a backend made for the purpose.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{
     fs,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,7 +11,7 @@ use std::{
 use galatea_engine::{ControlMode, LoadOverrides, StartupError};
 use galatea_types::Code;
 
-use fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start, touch};
+use crate::fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start, touch};
 
 #[test]
 fn loads_everything_at_start_and_serves_the_highest_version() {

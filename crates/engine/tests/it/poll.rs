@@ -1,13 +1,13 @@
 //! Repositories that are looked at now and then: what is added, changed and removed.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{fs, path::Path, sync::atomic::Ordering};
 
 use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot, PollOutcome};
 
-use fixture::{CONFIG, Fixture, add_model, ask, eventually, fixture, fixture_with, index, touch};
+use crate::fixture::{
+    CONFIG, Fixture, add_model, ask, eventually, fixture, fixture_with, index, touch,
+};
 
 fn polling(fill: impl FnOnce(&Path)) -> Fixture {
     let f = fixture(ControlMode::Poll, &[], fill);

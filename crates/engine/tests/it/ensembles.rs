@@ -1,8 +1,6 @@
 //! Ensembles and the models they need: order, texts, reload, unload, shutdown.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-mod fixture;
-
 use std::{
     fs,
     path::Path,
@@ -18,7 +16,9 @@ use galatea_types::{
 };
 use tokio::sync::oneshot;
 
-use fixture::{CONFIG, Fixture, add_model, eventually, explicit, fixture, index, request, touch};
+use crate::fixture::{
+    CONFIG, Fixture, add_model, eventually, explicit, fixture, index, request, touch,
+};
 
 /// A chain of models, each copying `IN` to `OUT`; `a@2` names a version.
 fn chain(models: &[&str]) -> String {
