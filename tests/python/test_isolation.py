@@ -149,6 +149,18 @@ def test_crashes_leave_nothing_behind(pair_of_models):
     eventually("files are closed", lambda: processes.open_files(server.pid) <= files + 2)
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "in order"])
+def test_a_server_that_ends_leaves_no_process(repository, serve, how):
+    repository.add("isolated", "add_sub", add_sub_config(more=isolation()))
+    server, before = serve(repository.path), processes.shared_memory()
+    running = processes.descendants(server.pid)
+    assert len(running) == 1
+    server.process.send_signal(how)
+    assert server.wait_for_exit() == (-how if how == signal.SIGKILL else 0)
+    assert processes.wait_for_end(running, 60) == []
+    assert processes.shared_memory() <= before
+
+
 def test_a_model_that_keeps_crashing_is_not_ready(pair_of_models, tmp_path):
     """Its process cannot be started again: the file is gone. Readiness tells, and all else goes on."""
     server = pair_of_models

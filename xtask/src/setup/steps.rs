@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
     time::Instant,
 };
 
@@ -62,8 +62,9 @@ pub fn python() -> PathBuf {
 /// Installs Debian packages where we may, and lists the required ones where we may not.
 pub fn debian(packages: &[&str]) -> Result<()> {
     // apt does one thing at a time.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    fs::create_dir_all(dir())?;
+    let turn = File::create(dir().join("apt.lock"))?;
+    turn.lock().context("cannot wait for the turn of apt")?;
     let names = packages.join(" ");
     let is_root = process::output(Command::new("id").arg("-u")).is_ok_and(|(_, t)| t.trim() == "0");
     if !is_root || process::which(&["apt-get"]).is_none() {
