@@ -1,5 +1,7 @@
 """Servers and repositories for the tests. Every server is a real one on free ports."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A shell starts what runs in its background with SIGINT ignored, and programs that tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "peers: asks something that is not ours: the real Triton, a browser in full, another language")
     config.addinivalue_line("markers", "measure: looks at times, fills the machine, or lasts long")
     config.addinivalue_line("markers", "needs(*parts): parts of `cargo xtask setup` that are prepared before the test")

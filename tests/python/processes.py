@@ -104,6 +104,11 @@ def read_all(terminal):
     return text.decode().replace("\r\n", "\n").splitlines()
 
 
+def shared_memory():
+    """Names in /dev/shm but for those of a real Triton that may run beside."""
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(("galatea_test_", "tpb_", "triton_python"))}
+
+
 # ---- Pythons
 
 

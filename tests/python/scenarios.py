@@ -179,6 +179,8 @@ class Folders:
 
     def __init__(self, scenario, target, parent):
         self.models, self.target, self.parent = scenario.get("models", {}), target, Path(parent)
+        # Models of other scenarios on the same server.
+        self.foreign = set()
         (self.parent / "main").mkdir(exist_ok=True)
         for name, model in self.models.items():
             if model.get("at_start", True):
@@ -220,13 +222,16 @@ class Folders:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def ask(server, step):
-    """The answer to a step; one with `until` (a text or a list of them) is asked again until its answer holds all."""
+def ask(server, step, foreign=()):
+    """The answer to a step; one with `until` (a text or a list of them) is asked again until its answer holds all. An index is
+    told without the models named in `foreign`, which other scenarios had on the same server."""
     texts = step.get("until", [])
     texts = [texts] if isinstance(texts, str) else texts
 
     def answer():
         found = ask_grpc(server, step) if "grpc" in step else ask_http(server, step)
+        if foreign and re.search("repository/index|RepositoryIndex", step.get("grpc") or step["http"]):
+            found = without_models(found, foreign)
         told = json.dumps(found)
         assert all(text in told for text in texts), told[:2000]
         return found
@@ -265,7 +270,7 @@ def play_steps(scenario, server, folders, steps, answers):
         step = steps.pop(0)
         assert step["id"] not in answers, f"two steps with id {step['id']}"
         folders.change(step.get("changes", {}))
-        answer = ask(server, step)
+        answer = ask(server, step, folders.foreign)
         if folders.target == "galatea":
             keeps_to_itself(answer, step, str(folders.parent), scenario)
         answer = folders.hidden(answer)
@@ -323,20 +328,18 @@ def play_shared(scenario, server):
     wanted = [flag.removeprefix(LOADS) for flag in flags if flag.startswith(LOADS)]
     if EXPLICIT not in flags:
         wanted = [name for name, model in models.items() if model.get("at_start", True)]
-    others = {row["name"] for row in json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])} - set(models)
     log_settings = json.loads(clients.ask(server.http, "GET", "/v2/logging")[2])
     # It cannot be set.
     del log_settings["log_file"]
+    index = json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])
     folders = Folders(scenario, "galatea", server.folder.name)
+    folders.foreign = {row["name"] for row in index} - set(models)
     for name in models:
         server.owns(name.rpartition("/")[2], folders.path(name))
     for name in wanted:
         server.load(name)
     play_steps(scenario, server, folders, steps, answers)
     assert not steps, f"the server ended before the step {steps[0]['id']}"
-    for step in scenario["steps"]:
-        if re.search("repository/index|RepositoryIndex", step.get("grpc") or step["http"]):
-            answers[step["id"]] = without_models(answers[step["id"]], others)
     assert clients.ask(server.http, "POST", "/v2/logging", log_settings)[0] == 200
     return answers
 
