@@ -8,7 +8,6 @@ import pytest
 import clients
 import perf_cases
 import perf_models
-import prepared
 import recorded as records
 import repositories
 import server_pool
@@ -24,7 +23,6 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "peers: asks something that is not ours: the real Triton, a browser in full, another language")
     config.addinivalue_line("markers", "measure: looks at times, fills the machine, or lasts long")
-    config.addinivalue_line("markers", "needs(*parts): parts of `cargo xtask setup` that are prepared before the test")
     config.addinivalue_line("markers", "apart: shares nothing with other tests of its file and may run in another process")
 
 
@@ -34,10 +32,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if not item.get_closest_marker("apart") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
-def pytest_runtest_setup(item):
-    prepared.prepare_for(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -74,7 +74,7 @@ const PARTS: &[Part] = &[
 /// Prepares the named parts, or all of them.
 pub fn run(names: &[String]) -> Result<()> {
     for name in names {
-        if name != "clients" && !PARTS.iter().any(|part| part.name == *name) {
+        if !has_part(name) {
             let known: Vec<_> = PARTS.iter().map(|part| part.name).collect();
             bail!("no part '{name}' of the setup; there are clients, {}", known.join(", "));
         }
@@ -82,6 +82,11 @@ pub fn run(names: &[String]) -> Result<()> {
     prepare(|part| names.is_empty() || names.iter().any(|name| name == part.name))?;
     println!("setup: ready in target/peers");
     Ok(())
+}
+
+/// Whether there is a part of that name.
+pub fn has_part(name: &str) -> bool {
+    name == "clients" || PARTS.iter().any(|part| part.name == name)
 }
 
 /// Prepares what the tests of a tier need, and of those before it.

@@ -13,7 +13,7 @@ use crate::{demo, process, setup};
 /// A place where tests of a name are defined.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
-    Package(String),
+    Rust(rust::Target),
     /// A file of tests/python.
     File(String),
 }
@@ -35,10 +35,14 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
     }
     for place in places {
         match place {
-            Place::Package(package) => rust::one(&package, bare)?,
+            Place::Rust(target) => rust::one(&target, bare)?,
             Place::File(file) => {
-                setup::clients()?;
+                let parts = parts_of(&process::root().join("tests/python"), &file)?;
+                setup::run(&parts)?;
                 let galatea = demo::build()?;
+                if parts.iter().any(|part| part == "engines") {
+                    setup::engines::install(&galatea)?;
+                }
                 let wanted = function.replace(['[', ']'], " and ");
                 python::one(&galatea, &file, wanted.trim_end_matches(" and "), args)?;
             }
@@ -47,14 +51,69 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// A text in the tests, and the part of the setup that it uses.
+const USES: [(&str, &str); 22] = [
+    ("EXAMPLES", "models"),
+    ("has_libtorch", "libtorch"),
+    ("has_perf_analyzer", "perf_analyzer"),
+    ("PEERS / \"browser", "browser"),
+    ("PEERS / \"client-", "languages"),
+    ("PEERS / \"deploy-", "deploy-checks"),
+    ("PEERS / \"dist-checks", "dist-checks"),
+    ("PEERS / \"engines", "engines"),
+    ("PEERS / \"models-venv", "python-models"),
+    ("PEERS / \"object-stores", "object-stores"),
+    ("PEERS / \"openapi-checks", "openapi-checks"),
+    ("PEERS / \"perf_analyzer", "perf_analyzer"),
+    ("PEERS / \"prometheus", "prometheus"),
+    ("PEERS / \"pythons", "pythons"),
+    ("PEERS / \"redis", "redis"),
+    ("PEERS / \"token-issuer", "token-issuer"),
+    ("PEERS / \"unpacked/engine-models", "engines"),
+    ("PEERS / \"unpacked/model-wheels", "models"),
+    ("PEERS / \"unpacked/terminal", "terminal"),
+    ("PEERS / \"wheels/model-wheels", "models"),
+    ("PEERS / \"wheels/numpy", "pythons"),
+    ("PEERS / \"wheels/pipelines", "pipelines"),
+];
+
+/// Files that every test imports: they name parts that most tests do not use.
+const COMMON: [&str; 3] = ["conftest", "repositories", "servers"];
+
+/// The parts of the setup that a file of tests uses, itself or through the files that it imports.
+fn parts_of(folder: &Path, file: &str) -> Result<Vec<String>> {
+    let mut parts = vec!["clients".to_owned()];
+    let (mut open, mut seen) = (vec![file.trim_end_matches(".py").to_owned()], Vec::new());
+    while let Some(module) = open.pop() {
+        let path = folder.join(format!("{module}.py"));
+        if seen.contains(&module) || COMMON.contains(&module.as_str()) || !path.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let used = USES.iter().filter(|(pattern, _)| text.contains(pattern));
+        parts.extend(used.map(|(_, part)| (*part).to_owned()));
+        open.extend(text.lines().filter_map(imported));
+        seen.push(module);
+    }
+    parts.sort();
+    parts.dedup();
+    Ok(parts)
+}
+
+/// The module that a line of Python imports, if it does.
+fn imported(line: &str) -> Option<String> {
+    let rest = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?;
+    rest.split_whitespace().next().map(str::to_owned)
+}
+
 fn places(root: &Path, function: &str) -> Result<Vec<Place>> {
     let mut found = Vec::new();
     for file in sources(&root.join("crates"))?.iter().chain(&sources(&root.join("xtask"))?) {
         if file.extension().is_some_and(|e| e == "rs") && defines(file, &format!("fn {function}("))?
         {
-            let package = Place::Package(package_of(file)?);
-            if !found.contains(&package) {
-                found.push(package);
+            let target = Place::Rust(target_of(file)?);
+            if !found.contains(&target) {
+                found.push(target);
             }
         }
     }
@@ -91,16 +150,20 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The name of the package that a file belongs to.
-fn package_of(file: &Path) -> Result<String> {
-    let manifest = file
+/// The program of tests that a file in Rust is compiled into.
+fn target_of(file: &Path) -> Result<rust::Target> {
+    let folder = file
         .ancestors()
-        .map(|folder| folder.join("Cargo.toml"))
-        .find(|manifest| manifest.is_file())
+        .find(|folder| folder.join("Cargo.toml").is_file())
         .with_context(|| format!("{} belongs to no package", file.display()))?;
-    let text = fs::read_to_string(&manifest)?;
-    let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-    Ok(name.with_context(|| format!("{} names no package", manifest.display()))?.to_owned())
+    let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+    let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    let package = name.with_context(|| format!("{} names no package", folder.display()))?;
+    let inside = file.strip_prefix(folder)?;
+    let test = inside.strip_prefix("tests").ok().and_then(|path| path.iter().next());
+    let test = test.map(|name| name.to_string_lossy().trim_end_matches(".rs").to_owned());
+    let has_library = folder.join("src/lib.rs").is_file();
+    Ok(rust::Target { package: package.to_owned(), test, has_library })
 }
 
 #[cfg(test)]
@@ -110,13 +173,29 @@ mod tests {
     #[test]
     fn a_test_in_rust_is_found_by_its_package() {
         let name = "a_test_in_rust_is_found_by_its_package";
-        assert_eq!(places(&process::root(), name).unwrap(), [Place::Package("xtask".into())]);
+        let target = rust::Target { package: "xtask".into(), test: None, has_library: false };
+        assert_eq!(places(&process::root(), name).unwrap(), [Place::Rust(target)]);
     }
 
     #[test]
     fn a_test_in_python_is_found_by_its_file() {
         let found = places(&process::root(), "test_a_difference_needs_its_reason").unwrap();
         assert_eq!(found, [Place::File("test_scenarios.py".into())]);
+    }
+
+    #[test]
+    fn a_file_of_tests_gets_the_parts_that_it_uses() {
+        let parts = |file| parts_of(&process::root().join("tests/python"), file).unwrap();
+        assert_eq!(parts("test_rate_limiter.py"), ["clients"]);
+        assert!(parts("test_response_cache_redis.py").contains(&"redis".to_owned()));
+        assert!(parts("test_perf_formats.py").contains(&"perf_analyzer".to_owned()));
+    }
+
+    #[test]
+    fn every_part_that_is_used_can_be_prepared() {
+        for (_, part) in USES {
+            assert!(setup::has_part(part), "{part}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
 
 use super::{
     auto_delay::{AutoDelay, Situation},
-    batching::{BatchRules, Decision, next_batch},
+    batching::{BatchRules, Decision, Turn, next_batch},
     join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
     queued::Queued,
@@ -113,10 +113,14 @@ impl<T: Queued> Backlog<T> {
             return Decision::Empty;
         }
         let (join_rules, items) = (&self.join_rules, self.requests.item_count());
-        let mut next = |is_closed| {
+        // Time in which every instance was busy is no part of a learned delay.
+        let delay_began =
+            self.auto_delay.as_ref().map(|delay| delay.waiting_since().unwrap_or(now));
+        let mut next = |is_flushing| {
             let joins =
                 |first: &T, new: &T, extent: &mut Extent| new.joins(first, extent, join_rules);
-            next_batch(&mut self.requests, &self.rules, joins, now, is_closed)
+            let turn = Turn { now, delay_began, is_flushing };
+            next_batch(&mut self.requests, &self.rules, joins, turn)
         };
         let decision = next(is_closed);
         let (Decision::Wait(batch), Some(auto_delay)) = (decision, &mut self.auto_delay) else {

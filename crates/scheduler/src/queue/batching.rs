@@ -45,6 +45,16 @@ pub(crate) struct GrowingBatch {
     pub enough_items: u64,
 }
 
+/// When an idle instance asks, and what it knows.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub now: Instant,
+    /// Since when the delay runs. None: since the oldest request of the batch was queued.
+    pub delay_began: Option<Instant>,
+    /// No more requests will come, so nothing is gained by waiting.
+    pub is_flushing: bool,
+}
+
 /// The batch that would be sent if nothing else came.
 struct Pending {
     requests: usize,
@@ -59,6 +69,14 @@ struct Pending {
     marked: Option<usize>,
     /// The request after it cannot join it.
     is_complete: bool,
+}
+
+#[cfg(test)]
+impl Turn {
+    /// More requests may come, and the delay runs since the oldest was queued.
+    pub fn at(now: Instant) -> Self {
+        Self { now, delay_began: None, is_flushing: false }
+    }
 }
 
 impl BatchRules {
@@ -148,33 +166,31 @@ impl GrowingBatch {
 ///
 /// The queue is walked in order until a request would make the batch too large or cannot join it. The largest
 /// preferred size reached on the way is sent; where none is reached, what there is, at once without a delay, and
-/// else when the oldest request has waited that long.
-///
-/// `is_flushing`: no more requests will come, so nothing is gained by waiting.
+/// else when the delay is over.
 pub(super) fn next_batch<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     joins: impl Fn(&T, &T, &mut Extent) -> bool,
-    now: Instant,
-    is_flushing: bool,
+    turn: Turn,
 ) -> Decision {
     if !rules.joins_requests {
-        let has_request = queue.skip_unservable(&mut Cursor::default(), now);
+        let has_request = queue.skip_unservable(&mut Cursor::default(), turn.now);
         return if has_request { Decision::Take(1) } else { Decision::Empty };
     }
-    let pending = gather(queue, rules, joins, now);
-    let decision = decide(&pending, rules, now, is_flushing);
+    let pending = gather(queue, rules, joins, turn.now);
+    let decision = decide(&pending, rules, turn);
     if let Decision::Take(count) = decision {
         pending.bring_forward(queue, count);
     }
     decision
 }
 
-fn decide(pending: &Pending, rules: &BatchRules, now: Instant, is_flushing: bool) -> Decision {
+fn decide(pending: &Pending, rules: &BatchRules, turn: Turn) -> Decision {
     if pending.requests == 0 {
         return Decision::Empty;
     }
-    let latest = pending.oldest.checked_add(rules.delay).unwrap_or(now);
+    let Turn { now, delay_began, is_flushing } = turn;
+    let latest = delay_began.unwrap_or(pending.oldest).checked_add(rules.delay).unwrap_or(now);
     let is_overdue = rules.has_delay() && now >= latest;
     match pending.marked {
         Some(marked) if !is_overdue => return Decision::Take(marked),

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{
     DropReason,
-    batching::{BatchRules, Decision, GrowingBatch, next_batch},
+    batching::{BatchRules, Decision, GrowingBatch, Turn, next_batch},
     fake::{Fake, MS, batching, fake, joins, same_shape},
     priority_queue::PriorityQueue,
 };
@@ -175,7 +175,7 @@ impl Simulation {
     /// Makes free instances pull until nothing is left for them.
     fn pull(&mut self) {
         while self.busy.len() < self.script.instances {
-            let decision = next_batch(&mut self.queue, &self.rules, joins, self.now, false);
+            let decision = next_batch(&mut self.queue, &self.rules, joins, Turn::at(self.now));
             self.dropped.extend(self.queue.take_dropped());
             match decision {
                 Decision::Empty => break,

@@ -112,6 +112,11 @@ impl AutoDelay {
         })
     }
 
+    /// Since when the batch that comes next waits although an instance is free.
+    pub fn waiting_since(&self) -> Option<Instant> {
+        self.waiting_since
+    }
+
     /// How long batches waited lately, on average.
     pub fn mean_wait(&self) -> Duration {
         Duration::try_from_secs_f64(self.mean_wait).unwrap_or_default()

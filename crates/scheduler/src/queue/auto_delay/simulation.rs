@@ -394,3 +394,16 @@ proptest! {
         prop_assert!(full * 10 >= run.batches.len() * 9, "{:?}", run.batches);
     }
 }
+
+/// Four callers of six are answered together, and the other two have waited for longer than the bound by then.
+#[test]
+fn an_execution_longer_than_the_bound_does_not_split_the_callers() {
+    let model = Model { instances: 1, max_batch: 8, fixed: US * 7253, per_item: US * 1990 };
+    let mut run = Run::new(model, Delay::Auto, Load::Callers(1, US * 100), 1994082024079127354);
+    run.run_for(MS * 500);
+    run.change_load(Load::Callers(6, US * 100));
+    run.run_for(MS * 1000);
+    run.batches.clear();
+    run.run_for(MS * 1000);
+    assert!(run.batches.iter().all(|&size| size == 6), "{:?}", run.batches);
+}
