@@ -11,7 +11,7 @@ copyright = "the authors of Galatea, Apache-2.0"
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "README"
-include_patterns = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/adr/*.md", "examples/*.md", "examples/*/README.md", "examples/seeds/*/README.md"]
+include_patterns = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/adr/*.md", "examples/*.md", "examples/*/README.md", "examples/seeds/*/README.md"]
 exclude_patterns = ["target", "crates", "fuzz", "tests", "xtask", "container", "docs/site", ".git", ".github", "examples/models"]
 
 # Links to headings are checked as GitHub makes them.

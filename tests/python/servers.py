@@ -75,7 +75,8 @@ def note_start(command):
     if "GALATEA_TEST_STARTS" in os.environ:
         test = os.environ.get("PYTEST_CURRENT_TEST", "(collection)").removesuffix(" (setup)").removesuffix(" (call)")
         with open(os.environ["GALATEA_TEST_STARTS"], "a", encoding="utf-8") as file:
-            file.write(f"{Path(str(command[0])).name}\t{test}\n")
+            flags = [str(part) for part in command[1:] if not re.match("--(http|grpc|metrics)-port|--model-(repository|store)", str(part))]
+            file.write(f"{Path(str(command[0])).name}\t{test}\t{' '.join(flags)}\n")
 
 
 class Server:

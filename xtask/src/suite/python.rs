@@ -47,8 +47,7 @@ fn version(folder: &Path) -> &str {
 
 /// The tests of a tier, in several processes: most of the time they wait for servers.
 pub fn tier(galatea: &Path, tier: Tier, args: &[String]) -> Result<()> {
-    let processes =
-        thread::available_parallelism().map_or(2, |cores| (cores.get() + 1).clamp(3, 6));
+    let processes = thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 6));
     let options =
         [format!("--numprocesses={processes}"), "--dist=loadgroup".into(), "--durations=15".into()];
     require_tests(run(galatea, tier, &options, args)?, args)
