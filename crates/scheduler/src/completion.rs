@@ -140,7 +140,7 @@ mod tests {
 
     /// Runs a test that has one thread: locks are those of the model checker.
     fn once(test: impl Fn() + Send + Sync + 'static) {
-        shuttle::check_random(test, 1);
+        galatea_test_support::interleavings::check_random(test, 1);
     }
 
     /// What arrived, each response by its error text and whether it is the last.
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(*noted.lock().expect("no panic"), expected);
             assert!(queue.lock().requests.is_empty());
         };
-        shuttle::check_random(run, 2000);
-        shuttle::check_pct(run, 2000, 3);
+        galatea_test_support::interleavings::check_random(run, 2000);
+        galatea_test_support::interleavings::check_pct(run, 2000, 3);
     }
 }

@@ -1,10 +1,12 @@
-//! How tests wait for what another thread or process is about to do.
+//! How tests wait for what another thread or process is about to do, and how they try [orders](interleavings) of threads.
 //!
 //! A test that can be told (by a channel, a barrier, a condition variable, the end of a call) waits for that. For a state
 //! that nobody reports there is [`eventually`]: it looks again and again, and fails with the reason when the state
 //! does not come. The state must stay once it has come: a state that passes by itself can be missed by any look, so a test
 //! that waits for one depends on luck.
 #![warn(missing_docs)]
+
+pub mod interleavings;
 
 use std::{
     thread,

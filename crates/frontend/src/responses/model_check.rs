@@ -6,6 +6,7 @@ use std::{
     task::{Wake, Waker},
 };
 
+use galatea_test_support::interleavings;
 use galatea_types::{Buffer, DataType, InferResponse, MemoryBudget, Response, Tensor};
 use shuttle::{
     sync::{Condvar, Mutex},
@@ -104,8 +105,8 @@ fn receive(queue: &Queue, count: usize) -> (usize, bool) {
 }
 
 fn check(run: fn()) {
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn a_sleeping_receiver_is_woken_for_every_response() {
 #[test]
 fn a_sleeping_receiver_is_woken_when_the_bound_is_passed() {
     for on_overflow in [OnOverflow::Deliver, OnOverflow::Discard] {
-        shuttle::check_random(
+        interleavings::check_random(
             move || {
                 let budget = MemoryBudget::new(1 << 20);
                 let queue = Queue::new(1000, on_overflow, &budget);

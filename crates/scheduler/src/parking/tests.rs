@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use galatea_test_support::interleavings;
 use shuttle::{sync::Barrier, thread};
 
 use super::*;
@@ -107,8 +108,8 @@ fn check(take: fn(&Shared, usize) -> u64, one_is_enough: bool) {
         let state = parking.state.lock().expect("no panic");
         assert_eq!((state.sleepers.idle(0), state.observing), (0, 0));
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn a_leader_is_woken_when_its_batch_is_complete() {
 
 #[test]
 fn a_leader_gives_up_when_its_time_is_over() {
-    shuttle::check_random(
+    interleavings::check_random(
         || {
             let parking =
                 Arc::new(Parking::new(Things { left: 1, is_closed: false }, 1, Clock::system()));
@@ -161,8 +162,8 @@ fn nobody_sleeps_while_there_is_work_for_another_thread() {
         add(&parking, 3, true);
         takers.into_iter().for_each(|taker| taker.join().expect("no panic"));
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn each_lane_is_woken_for_its_own_work() {
         let taken: Vec<u64> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
         assert_eq!(taken, [2, 3]);
     };
-    shuttle::check_random(run, ITERATIONS);
+    interleavings::check_random(run, ITERATIONS);
 }
 
 /// Adds things, and takes them itself in the place of a thread that sleeps, if one does: how many it took.
@@ -260,6 +261,6 @@ fn a_thread_that_is_replaced_sleeps_on_and_then_looks_for_what_woke_it() {
         assert_eq!(added + taken + parking.lock().left, 4);
         assert_eq!(parking.lock().idle_threads(), 0);
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }

@@ -103,13 +103,16 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
         assert!(scheduler.drain(Instant::now() + Duration::from_secs(86400)));
         assert_eq!(*answered.lock_unpoisoned(), 1);
     };
-    shuttle::check_random(run, 300);
+    galatea_test_support::interleavings::check_random(run, 300);
 }
 
 /// Instances of two slots each: every sequence is executed by one of them, in order.
 #[test]
 fn each_sequence_is_executed_by_one_instance_in_order() {
-    shuttle::check_random(|| run_sequences(ExecutionRules::default(), ""), 300);
+    galatea_test_support::interleavings::check_random(
+        || run_sequences(ExecutionRules::default(), ""),
+        300,
+    );
 }
 
 /// The same where only one of the instances may execute at a time, and the other's requests are not for it.
@@ -120,8 +123,8 @@ fn sequences_wait_for_the_permit_of_their_instance() {
         let rate_limiter = Some(RateLimiter::new(Vec::new()));
         run_sequences(ExecutionRules { rate_limiter, ..ExecutionRules::default() }, limiter);
     };
-    shuttle::check_random(run, 300);
-    shuttle::check_pct(run, 300, 3);
+    galatea_test_support::interleavings::check_random(run, 300);
+    galatea_test_support::interleavings::check_pct(run, 300, 3);
 }
 
 fn run_sequences(execution: ExecutionRules, of_group: &str) {
@@ -169,7 +172,7 @@ fn run_sequences(execution: ExecutionRules, of_group: &str) {
 
 #[test]
 fn a_request_that_fits_no_sequence_is_refused() {
-    shuttle::check_random(
+    galatea_test_support::interleavings::check_random(
         || {
             let config =
                 "name: 'm' backend: 'm' max_batch_size: 4 sequence_batching { control_input {
@@ -225,7 +228,7 @@ fn spec(model: impl Model + 'static) -> SchedulerSpec {
 
 #[test]
 fn a_request_without_inputs_has_no_batch_size() {
-    shuttle::check_random(
+    galatea_test_support::interleavings::check_random(
         || {
             let statistics = Arc::<ModelStatistics>::default();
             let scheduler = QueueScheduler::start(SchedulerSpec {

@@ -85,6 +85,7 @@ impl<T: OfSequence> RequestQueue<T> {
 
 #[cfg(test)]
 mod tests {
+    use galatea_test_support::interleavings;
     use galatea_types::Error;
     use shuttle::thread;
 
@@ -145,8 +146,8 @@ mod tests {
             let executed: usize = serving.into_iter().map(|i| i.join().expect("no panic")).sum();
             assert_eq!(i64::try_from(executed).expect("few"), left);
         };
-        shuttle::check_random(run, ITERATIONS);
-        shuttle::check_pct(run, ITERATIONS, 3);
+        interleavings::check_random(run, ITERATIONS);
+        interleavings::check_pct(run, ITERATIONS, 3);
     }
 
     #[test]
@@ -197,7 +198,7 @@ mod tests {
             executed += instance.join().expect("no panic");
             assert!(executed <= 1 && queue.in_flight() == 0);
         };
-        shuttle::check_random(run, ITERATIONS);
-        shuttle::check_pct(run, ITERATIONS, 3);
+        interleavings::check_random(run, ITERATIONS);
+        interleavings::check_pct(run, ITERATIONS, 3);
     }
 }

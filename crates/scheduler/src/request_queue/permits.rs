@@ -129,6 +129,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use galatea_backend::testing::{instance_spec, model_config};
+    use galatea_test_support::interleavings;
     use galatea_types::Error;
     use shuttle::thread;
 
@@ -215,8 +216,8 @@ mod tests {
             let executed: usize = instances.into_iter().map(|i| i.join().expect("no panic")).sum();
             assert_eq!(executed as u64, 2 * REQUESTS);
         };
-        shuttle::check_random(run, ITERATIONS);
-        shuttle::check_pct(run, ITERATIONS, 3);
+        interleavings::check_random(run, ITERATIONS);
+        interleavings::check_pct(run, ITERATIONS, 3);
     }
 
     #[test]
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_asks_for_more_than_there_is_is_refused() {
-        shuttle::check_random(
+        interleavings::check_random(
             || {
                 let supply = crate::ResourceSupply { name: "R".into(), count: 0, device: None };
                 let limiter = RateLimiter::new(vec![supply]);

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use galatea_backend::testing::model_config;
+use galatea_test_support::interleavings;
 use shuttle::thread;
 
 use super::*;
@@ -165,8 +166,8 @@ fn check(new_queue: fn() -> Queue, instances: usize, count: u64, disturb: fn(&Qu
         assert_eq!(executed, (0..2 * count).collect::<Vec<_>>());
         assert!(queue.wait_for_end(Instant::now()));
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 pub(super) fn push(queue: &Queue, count: u64) -> Vec<u64> {
@@ -204,7 +205,7 @@ fn a_request_whose_thread_must_restart_its_instance_goes_to_another() {
 
 #[test]
 fn threads_stay_until_the_last_stream_has_ended() {
-    shuttle::check_random(
+    interleavings::check_random(
         || {
             let queue = direct(2, 0);
             queue.push(Numbered::new()).expect("accepted");
@@ -231,7 +232,7 @@ fn threads_stay_until_the_last_stream_has_ended() {
 /// Whoever comes first takes an abandoned request, an instance or who looks for them, and none is taken twice.
 #[test]
 fn abandoned_requests_are_taken_once() {
-    shuttle::check_random(
+    interleavings::check_random(
         || {
             let queue = direct(1, 0);
             let instance = {
@@ -307,11 +308,11 @@ fn every_request_is_executed_once_while_instances_come_and_go() {
     let direct_one_by_one = move || run(direct(2, 0), serve);
     let pipelined = move || run(direct(2, 0), |queue, index| serve_pipelined(queue, index, false));
     let joined = move || run(pairs(2), serve);
-    shuttle::check_random(direct_one_by_one, ITERATIONS);
-    shuttle::check_pct(direct_one_by_one, ITERATIONS, 3);
-    shuttle::check_random(pipelined, ITERATIONS);
-    shuttle::check_pct(pipelined, ITERATIONS, 3);
-    shuttle::check_random(joined, ITERATIONS);
+    interleavings::check_random(direct_one_by_one, ITERATIONS);
+    interleavings::check_pct(direct_one_by_one, ITERATIONS, 3);
+    interleavings::check_random(pipelined, ITERATIONS);
+    interleavings::check_pct(pipelined, ITERATIONS, 3);
+    interleavings::check_random(joined, ITERATIONS);
 }
 
 /// A request whose time is over is executed, or found by an instance, or by who waits for that: once.
@@ -370,7 +371,7 @@ fn expired_requests_are_taken_once_and_their_thread_ends() {
         seen.sort_unstable();
         assert_eq!((seen, queue.in_flight()), ((0..REQUESTS).collect(), 0));
     };
-    shuttle::check_random(move || run(1), ITERATIONS);
-    shuttle::check_pct(move || run(2), ITERATIONS, 3);
-    shuttle::check_random(move || run(0), ITERATIONS);
+    interleavings::check_random(move || run(1), ITERATIONS);
+    interleavings::check_pct(move || run(2), ITERATIONS, 3);
+    interleavings::check_random(move || run(0), ITERATIONS);
 }

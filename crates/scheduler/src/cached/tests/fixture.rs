@@ -205,5 +205,5 @@ pub fn is_open(answer: &mut Answer) -> bool {
 
 /// Runs a test that has one thread: locks are those of the model checker.
 pub fn once(test: impl Fn() + Send + Sync + 'static) {
-    shuttle::check_random(test, 1);
+    galatea_test_support::interleavings::check_random(test, 1);
 }

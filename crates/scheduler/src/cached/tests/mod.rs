@@ -298,6 +298,6 @@ fn threads_that_meet_share_one_execution() {
         let cache = fixture.cached.0.spec.cache.metrics().expect("counted");
         assert_eq!((cache.hits, cache.misses), (2, 1));
     };
-    shuttle::check_random(run, 2000);
-    shuttle::check_pct(run, 2000, 3);
+    galatea_test_support::interleavings::check_random(run, 2000);
+    galatea_test_support::interleavings::check_pct(run, 2000, 3);
 }

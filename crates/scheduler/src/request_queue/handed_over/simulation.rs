@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use galatea_test_support::interleavings;
 use proptest::prelude::*;
 use shuttle::sync::Mutex;
 
@@ -236,7 +237,7 @@ impl Simulation {
 /// Runs the simulation where the queue's locks are those of the model checker.
 fn simulated(script: &Script, check: impl Fn(&Simulation) + Send + Sync + 'static) {
     let script = script.clone();
-    shuttle::check_random(move || check(&Simulation::run(script.clone())), 1);
+    interleavings::check_random(move || check(&Simulation::run(script.clone())), 1);
 }
 
 proptest! {

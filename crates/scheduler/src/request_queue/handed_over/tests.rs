@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
+use galatea_test_support::interleavings;
 use galatea_types::Error;
 use shuttle::{
     sync::{Condvar, Mutex, MutexGuard},
@@ -173,8 +174,8 @@ fn check_pipelined(instances: usize, breaks: bool) {
         executed.sort_unstable();
         assert_eq!(executed, (0..2 * REQUESTS).collect::<Vec<_>>());
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 #[test]
@@ -231,8 +232,8 @@ fn nothing_waits_in_an_instance_while_another_is_free() {
         executed.sort_unstable();
         assert_eq!(executed, [1, 2, 3, 4]);
     };
-    shuttle::check_random(run, ITERATIONS);
-    shuttle::check_pct(run, ITERATIONS, 3);
+    interleavings::check_random(run, ITERATIONS);
+    interleavings::check_pct(run, ITERATIONS, 3);
 }
 
 fn arrivals(requests: &[Numbered]) -> Vec<u64> {
@@ -281,7 +282,7 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
         assert_eq!(arrivals(&next), [1]);
         assert_eq!(arrivals(&queue.next_ahead(0, 0, 3)), [3, 4]);
     };
-    shuttle::check_random(run, 1);
+    interleavings::check_random(run, 1);
 }
 
 /// What was taken back before its thread could say that it waits.
@@ -316,7 +317,7 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
         assert_eq!(begun.map(|(number, request)| (number, request.arrival)), Some((1, 1)));
         assert!(queue.next(0, 1, Some(3)).begun.is_none());
     };
-    shuttle::check_random(run, ITERATIONS);
+    interleavings::check_random(run, ITERATIONS);
 }
 
 /// It executes nothing more: what it has not begun with is queued again, in its order, the rest is still its own.
@@ -341,5 +342,5 @@ fn what_waits_in_an_instance_that_does_not_go_on_is_queued_again() {
         }
         assert_eq!(queue.in_flight(), 0);
     };
-    shuttle::check_random(run, 1);
+    interleavings::check_random(run, 1);
 }
