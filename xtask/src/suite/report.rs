@@ -22,7 +22,7 @@ usage: cargo xtask suite-report [PART...]
   ci             .ci/run in a clean clone, with what earlier runs have installed on this machine
   ci-cold        the same with nothing downloaded: empty folders for cargo, pip, npm and the tests' data
   demo           `cargo xtask demo` in a clean clone: seconds and seconds of CPU
-  runs=N         the tier commit, N times in a row
+  runs=N         the tier commit, N times in a row, added to the runs that were measured before
   busy-runs=N    the same beside two busy loops
 
 Without a part: the table of what was measured so far, with starts of servers, coverage and seeded faults.";
@@ -105,8 +105,10 @@ impl Report {
         )
     }
 
+    /// Adds to the runs that were made before: they may take more hours than one evening has.
     fn runs(&self, name: &str, number: usize, loops: usize) -> Result<()> {
-        let (mut failed, mut seconds) = (0, Vec::new());
+        let mut kept = self.kept(name).unwrap_or_else(|| json!([]));
+        let runs = kept.as_array_mut().context("the file of runs holds no list; delete it")?;
         for turn in 1..=number {
             let starts = self.folder.join("starts.txt");
             let _ = fs::remove_file(&starts);
@@ -115,10 +117,11 @@ impl Report {
             test.arg("test").current_dir(process::root()).env("GALATEA_TEST_STARTS", starts);
             let cost = measured(&mut test)?;
             drop(busy);
-            failed += usize::from(!cost.succeeded);
-            seconds.push(cost.wall.round());
-            println!("suite-report: {name}, run {turn} of {number}: {failed} failed so far");
-            self.keep(name, &json!({"runs": turn, "failed": failed, "seconds": seconds}))?;
+            runs.push(json!({
+                "commit": commit()?, "failed": !cost.succeeded, "seconds": cost.wall.round()
+            }));
+            self.keep(name, &json!(runs))?;
+            println!("suite-report: {name}, run {turn} of {number}: {}", runs_text(&json!(runs)));
         }
         Ok(())
     }
@@ -241,8 +244,19 @@ fn cost_text(value: &Value) -> String {
     format!("{:.1} min, {cpu:.0} s of CPU{failed}", seconds / 60.0)
 }
 
-fn runs_text(value: &Value) -> String {
-    format!("{} of {} failed; seconds {}", value["failed"], value["runs"], value["seconds"])
+fn runs_text(runs: &Value) -> String {
+    let runs = runs.as_array().map_or(&[][..], Vec::as_slice);
+    let failed: Vec<_> = runs.iter().filter(|run| run["failed"] == true).collect();
+    let seconds: Vec<_> = runs.iter().map(|run| run["seconds"].to_string()).collect();
+    let at: Vec<_> = failed.iter().filter_map(|run| run["commit"].as_str()).collect();
+    let at = if at.is_empty() { String::new() } else { format!(" (at {})", at.join(", ")) };
+    format!("{} of {} failed{at}; seconds {}", failed.len(), runs.len(), seconds.join(", "))
+}
+
+/// The commit that is checked out, shortened.
+fn commit() -> Result<String> {
+    let (_, text) = process::output(Command::new("git").args(["describe", "--always", "--dirty"]))?;
+    Ok(text.trim().into())
 }
 
 /// The crates with their shares of lines, lowest first.
