@@ -41,7 +41,7 @@ usage: cargo xtask <task> [options]
   soak [--minutes N] [--seed N]
                      clients of all kinds, reloads and nonsense on one server, 15 minutes: nothing wrong, nothing lost,
                      memory flat
-  coverage [--tier commit|peers|measure] [--against FILE]
+  coverage [--tier commit|peers|measure] [--add] [--against FILE]
                      the lines that a tier of the tests runs, by crate; fails where a crate lost more than a point of FILE
   mutants [--check] [name...]
                      the faults of tests/mutants, one after the other: does the test that each names notice it?

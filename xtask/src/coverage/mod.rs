@@ -34,24 +34,27 @@ struct Options {
     against: Option<PathBuf>,
     /// Nothing is run: what the last run has counted is told again.
     is_report: bool,
+    /// What the last run has counted stays, and this run adds to it.
+    is_addition: bool,
     /// For `cargo xtask test`.
     more: Vec<String>,
 }
 
-/// `[--tier commit|peers|measure|all] [--against FILE] [--report] [-- OPTIONS]`: what stands behind `--` goes to
-/// `cargo xtask test`.
+/// `[--tier commit|peers|measure|all] [--add] [--against FILE] [--report] [-- OPTIONS]`: what stands behind `--` goes to
+/// `cargo xtask test`. With `--add` the figures are those of this run and the ones before it together.
 pub fn run(args: &[String]) -> Result<()> {
     let options = options(args)?;
     let before = options.against.as_deref().map(Figures::read).transpose()?;
     let llvm = Llvm::find()?;
     let home = process::root().join("target/coverage");
     let has_passed = if options.is_report { true } else { run_tier(&options, &home)? };
-    let profile = home.join(format!("{}.profdata", options.tier));
+    let name = if options.is_addition { "sum" } else { &options.tier };
+    let profile = home.join(format!("{name}.profdata"));
     llvm.merge(&home.join("raw"), &profile)?;
     let export = llvm.export(&profile, &objects(&home)?)?;
     let figures = Figures::of_export(&export, &Crates::read()?)?;
-    let file = home.join(format!("{}.json", options.tier));
-    figures.write(&options.tier, &file)?;
+    let file = home.join(format!("{name}.json"));
+    figures.write(name, &file)?;
     print!("{}", figures.table(before.as_ref()));
     println!("coverage: written to {}", file.display());
     if let Some(before) = &before {
@@ -64,8 +67,13 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn options(args: &[String]) -> Result<Options> {
-    let mut options =
-        Options { tier: "commit".to_owned(), against: None, is_report: false, more: Vec::new() };
+    let mut options = Options {
+        tier: "commit".to_owned(),
+        against: None,
+        is_report: false,
+        is_addition: false,
+        more: Vec::new(),
+    };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -81,6 +89,7 @@ fn options(args: &[String]) -> Result<Options> {
                 options.against = Some(file.into());
             }
             "--report" => options.is_report = true,
+            "--add" => options.is_addition = true,
             "--" => options.more = args.by_ref().cloned().collect(),
             other => bail!("coverage does not know '{other}': see cargo xtask help"),
         }
@@ -91,7 +100,7 @@ fn options(args: &[String]) -> Result<Options> {
 /// Runs the tests of a tier by programs that count, and tells whether all passed.
 fn run_tier(options: &Options, home: &Path) -> Result<bool> {
     let raw = home.join("raw");
-    if raw.exists() {
+    if raw.exists() && !options.is_addition {
         fs::remove_dir_all(&raw)?;
     }
     fs::create_dir_all(&raw)?;
@@ -146,10 +155,12 @@ mod tests {
     #[test]
     fn what_is_behind_two_dashes_is_for_the_tests() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let found = options(&words("--tier peers --against a.json -- --only x")).expect("good");
+        let line = words("--tier peers --add --against a.json -- --only x");
+        let found = options(&line).expect("good");
         let against = Some(PathBuf::from("a.json"));
         let more = words("--only x");
-        let expected = Options { tier: "peers".to_owned(), against, is_report: false, more };
+        let tier = "peers".to_owned();
+        let expected = Options { tier, against, is_report: false, is_addition: true, more };
         assert_eq!(found, expected);
         assert!(options(&words("--tier often")).is_err() && options(&words("--what")).is_err());
     }

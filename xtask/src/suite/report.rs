@@ -173,7 +173,7 @@ impl Report {
             );
         }
         println!("| starts of our server in the tier commit | {} | at most 60 |", self.starts());
-        let coverage = process::target_dir().join("coverage/commit.json");
+        let coverage = process::target_dir().join("coverage");
         println!(
             "| line coverage of the tier commit | {} | no crate one point below all tiers |",
             coverage_text(&coverage)
@@ -259,21 +259,30 @@ fn commit() -> Result<String> {
     Ok(text.trim().into())
 }
 
-/// The crates with their shares of lines, lowest first.
-fn coverage_text(file: &Path) -> String {
-    let Some(Value::Object(crates)) = read_json(file) else {
+/// Lines that the tier commit runs, and the crates of which all tiers together run more than a point more.
+fn coverage_text(folder: &Path) -> String {
+    let percents = |name| {
+        let Value::Object(crates) = read_json(&folder.join(name))?["crates"].take() else {
+            return None;
+        };
+        let percents =
+            crates.iter().filter_map(|(name, c)| Some((name.clone(), c["percent"].as_f64()?)));
+        Some(percents.collect::<BTreeMap<_, _>>())
+    };
+    let Some(commit) = percents("commit.json") else {
         return "not measured".into();
     };
-    let shares: BTreeMap<i64, &String> = crates
-        .iter()
-        .filter_map(|(name, share)| Some(((share.as_f64()? * 100.0) as i64, name)))
-        .collect();
-    let lowest: Vec<_> = shares
-        .iter()
-        .take(3)
-        .map(|(share, name)| format!("{name} {:.1} %", *share as f64 / 100.0))
-        .collect();
-    format!("{} crates, lowest {}", crates.len(), lowest.join(", "))
+    let whole = commit.get("all crates").copied().unwrap_or(0.0);
+    let Some(sum) = percents("sum.json") else {
+        return format!("{whole:.1} %, other tiers not measured");
+    };
+    let lost = |(name, all): (&String, &f64)| {
+        let here = commit.get(name).copied().unwrap_or(0.0);
+        (all - here > 1.0).then(|| format!("{name} {here:.1} of {all:.1}"))
+    };
+    let lost: Vec<_> = sum.iter().filter_map(lost).collect();
+    let lost = if lost.is_empty() { "none below".to_owned() } else { lost.join(", ") };
+    format!("{whole:.1} %, {lost}")
 }
 
 fn mutants_text(file: &Path) -> String {

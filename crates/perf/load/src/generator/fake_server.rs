@@ -28,6 +28,8 @@ struct State {
 pub struct Seen {
     pub bodies: Vec<String>,
     pub connections: usize,
+    /// Requests of each connection, in the order in which the connections were made.
+    pub requests: Vec<usize>,
     pub in_flight: usize,
     pub peak: usize,
     /// Responses wait until so many requests are in flight at once.
@@ -55,8 +57,8 @@ impl FakeServer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let state = server.clone();
-                state.seen().connections += 1;
-                thread::spawn(move || state.serve(stream.unwrap()));
+                let connection = state.add_connection();
+                thread::spawn(move || state.serve(connection, stream.unwrap()));
             }
         });
         Self { port, state }
@@ -95,11 +97,18 @@ impl State {
         self.seen.lock().unwrap()
     }
 
-    fn serve(&self, stream: TcpStream) {
+    fn add_connection(&self) -> usize {
+        let mut seen = self.seen();
+        seen.connections += 1;
+        seen.requests.push(0);
+        seen.connections - 1
+    }
+
+    fn serve(&self, connection: usize, stream: TcpStream) {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut writer = stream;
         while let Some(body) = read_request(&mut reader) {
-            match self.take(body) {
+            match self.take(connection, body) {
                 Answer::Good => respond(&mut writer, "200 OK", GOOD),
                 Answer::Error(text) => {
                     respond(&mut writer, "400 Bad Request", &format!("{{\"error\":\"{text}\"}}"));
@@ -109,8 +118,9 @@ impl State {
         }
     }
 
-    fn take(&self, body: String) -> Answer {
+    fn take(&self, connection: usize, body: String) -> Answer {
         let mut seen = self.seen();
+        seen.requests[connection] += 1;
         seen.bodies.push(body);
         seen.in_flight += 1;
         seen.peak = seen.peak.max(seen.in_flight);
