@@ -249,5 +249,18 @@ def make(root):
     np.savez(root / "answers.npz", **kept)
 
 
+def answer_file(path, given, out):
+    """Writes what OpenVINO answers to the cases of a file: its keys are CASE/INPUT, those of the answers CASE/OUTPUT."""
+    given_cases = {}
+    for key, array in np.load(given).items():
+        case, name = key.split("/", 1)
+        given_cases.setdefault(case, {})[name] = array
+    np.savez(out, **{
+        f"{case}/{name}": array
+        for case, arrays in given_cases.items()
+        for name, array in answer(path, arrays, properties={}).items()
+    })
+
+
 if __name__ == "__main__":
-    {"make": make}[sys.argv[1]](*map(Path, sys.argv[2:]))
+    {"make": make, "answer": answer_file}[sys.argv[1]](*map(Path, sys.argv[2:]))

@@ -285,18 +285,45 @@ def trained_inputs(model, seed):
 
 
 def test_trained_models_agree_with_onnx_runtime(repository, tmp_path):
-    """Files of packages, as they are: quantized MiniLM, magika, basic pitch."""
+    """Files of packages, as they are: magika, basic pitch, and MiniLM, whose integers OpenVINO rounds in its own way.
+
+    On processors with instructions for products of 8-bit integers its MiniLM is only near that of ONNX Runtime, so the
+    exact answer is that of OpenVINO in a process of its own.
+    """
+    models = tmp_path / "models"
+    models.mkdir()
     for model, path in TRAINED.items():
-        variant(tmp_path, repository, model, 'default_model_filename: "model.onnx"\n')
-        shutil.copy(servers.PEERS / "unpacked" / path, tmp_path / model / "1/model.onnx")
-    with servers.galatea(tmp_path) as server, clients.client(server, "grpc") as stock:
-        for model in TRAINED:
-            direct = onnxruntime.InferenceSession(tmp_path / model / "1/model.onnx")
+        variant(models, repository, model, 'default_model_filename: "model.onnx"\n')
+        shutil.copy(servers.PEERS / "unpacked" / path, models / model / "1/model.onnx")
+    cases = {model: [trained_inputs(model, seed) for seed in range(3)] for model in TRAINED}
+    alone = answers_alone(models / "minilm/1/model.onnx", cases["minilm"], tmp_path)
+    with servers.galatea(models) as server, clients.client(server, "grpc") as stock:
+        for model, given in cases.items():
+            direct = onnxruntime.InferenceSession(models / model / "1/model.onnx")
             names = [output.name for output in direct.get_outputs()]
-            for seed in range(3):
-                arrays = trained_inputs(model, seed)
+            for case, arrays in enumerate(given):
                 wanted = dict(zip(names, direct.run(None, arrays)))
-                check(clients.infer(stock, "grpc", model, arrays), wanted, 1e-3 if model == "minilm" else 1e-4)
+                got = clients.infer(stock, "grpc", model, arrays)
+                if model == "minilm":
+                    check(got, alone[case], 1e-4)
+                    assert all(cosine(got[name], array) > 0.99 for name, array in wanted.items())
+                else:
+                    check(got, wanted, 1e-4)
+
+
+def answers_alone(model, cases, folder):
+    """What OpenVINO answers without a server."""
+    np.savez(folder / "given.npz", **{f"{case}/{name}": array for case, arrays in enumerate(cases) for name, array in arrays.items()})
+    make("answer", model, folder / "given.npz", folder / "alone.npz")
+    answers = [{} for _ in cases]
+    for key, array in np.load(folder / "alone.npz").items():
+        case, name = key.split("/", 1)
+        answers[int(case)][name] = array
+    return answers
+
+
+def cosine(left, right):
+    return np.sum(left * right) / np.linalg.norm(left) / np.linalg.norm(right)
 
 
 def test_one_file(repository):
