@@ -22,6 +22,7 @@ mod memory;
 mod response_cache;
 mod server;
 mod session;
+mod tls;
 mod values;
 mod worker;
 
@@ -69,6 +70,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "redis_reply", run: response_cache::redis_reply },
     Target { name: "response_cache_entry", run: response_cache::entry },
     Target { name: "saved_model", run: archives::saved_model },
+    Target { name: "tls_handshake", run: tls::handshake },
+    Target { name: "tls_records", run: tls::records },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },
 ];

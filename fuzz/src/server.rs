@@ -15,7 +15,7 @@ use galatea_http::HttpOptions;
 use galatea_test_support::eventually;
 use tempfile::TempDir;
 
-use crate::values;
+use crate::{tls, values};
 
 /// Nothing that is waited for takes as long.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -72,6 +72,13 @@ pub struct Server {
 /// The HTTP front end.
 pub static HTTP: LazyLock<Server> = LazyLock::new(|| {
     let options = HttpOptions { thread_count: 1, ..HttpOptions::default() };
+    Server::start(|listener, engine| galatea_http::serve(listener, engine, &options))
+});
+
+/// The HTTP front end, with TLS.
+pub static HTTPS: LazyLock<Server> = LazyLock::new(|| {
+    let options =
+        HttpOptions { thread_count: 1, tls: Some(tls::server()), ..HttpOptions::default() };
     Server::start(|listener, engine| galatea_http::serve(listener, engine, &options))
 });
 

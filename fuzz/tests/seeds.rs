@@ -98,6 +98,8 @@ replayed! {
     redis_reply
     response_cache_entry
     saved_model
+    tls_handshake
+    tls_records
     worker_exchange
     worker_message
 }
