@@ -29,10 +29,18 @@ struct Exchange {
     id: String,
     inputs: Vec<Values>,
     parameters: Vec<(String, i64)>,
-    correlation: Option<u64>,
+    correlation: Correlation,
     is_start: bool,
     is_end: bool,
     edits: Vec<Edit>,
+}
+
+/// The sequence that a request belongs to.
+#[derive(Arbitrary, Debug)]
+enum Correlation {
+    None,
+    Number(u64),
+    Text(String),
 }
 
 /// Where tensors go that are too large for a packet.
@@ -71,12 +79,22 @@ impl Exchange {
         self.inputs.iter().map(tensor).collect()
     }
 
+    /// A number of 0 and an empty text are none.
+    fn correlation(&self) -> CorrelationId {
+        match &self.correlation {
+            Correlation::None | Correlation::Number(0) => CorrelationId::None,
+            Correlation::Text(text) if text.is_empty() => CorrelationId::None,
+            Correlation::Number(number) => CorrelationId::Number(*number),
+            Correlation::Text(text) => CorrelationId::Text(text.as_str().into()),
+        }
+    }
+
     fn request(&self) -> InferRequest {
         let parameters = self.parameters.iter();
         InferRequest {
             id: self.id.clone(),
             parameters: parameters.map(|(k, v)| (k.clone(), ParameterValue::Int(*v))).collect(),
-            correlation_id: self.correlation.map_or(CorrelationId::None, CorrelationId::Number),
+            correlation_id: self.correlation(),
             sequence_start: self.is_start,
             sequence_end: self.is_end,
             ..InferRequest::new("")
@@ -101,6 +119,7 @@ impl Exchange {
             (received_request(&head, tensors.to_vec()).expect("ours"), self.request());
         assert_eq!(read.id, sent.id);
         assert_eq!((read.sequence_start, read.sequence_end), (self.is_start, self.is_end));
+        assert_eq!(read.correlation_id, sent.correlation_id);
         assert_eq!(read.parameters.len(), distinct(&self.parameters));
     }
 
