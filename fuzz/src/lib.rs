@@ -23,6 +23,7 @@ mod response_cache;
 mod server;
 mod session;
 mod tls;
+mod tls_files;
 mod values;
 mod worker;
 

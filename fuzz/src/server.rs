@@ -15,7 +15,7 @@ use galatea_http::HttpOptions;
 use galatea_test_support::eventually;
 use tempfile::TempDir;
 
-use crate::{tls, values};
+use crate::{tls_files, values};
 
 /// Nothing that is waited for takes as long.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -78,7 +78,7 @@ pub static HTTP: LazyLock<Server> = LazyLock::new(|| {
 /// The HTTP front end, with TLS.
 pub static HTTPS: LazyLock<Server> = LazyLock::new(|| {
     let options =
-        HttpOptions { thread_count: 1, tls: Some(tls::server()), ..HttpOptions::default() };
+        HttpOptions { thread_count: 1, tls: Some(tls_files::server()), ..HttpOptions::default() };
     Server::start(|listener, engine| galatea_http::serve(listener, engine, &options))
 });
 

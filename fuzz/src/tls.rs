@@ -5,12 +5,10 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::Shutdown,
     os::unix::net::UnixStream,
-    path::PathBuf,
     sync::{Arc, LazyLock},
 };
 
 use arbitrary::{Arbitrary, Unstructured};
-use galatea_frontend::{Tls, TlsFiles, TlsProtocol};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
@@ -20,6 +18,7 @@ use crate::{
     edits::{self, Edit},
     server::{DEADLINE, HTTP, HTTPS},
     session::{Ending, exchange},
+    tls_files,
 };
 
 /// Two requests in a row; the server closes behind the second.
@@ -31,25 +30,9 @@ const REQUESTS: &str = concat!(
     "GET /v2/models/simple HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
 );
 
-/// The certificate for `localhost`, its key, and who signed it.
-fn certificate(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/perf/client/tests/certificates")
-        .join(file)
-}
-
-/// TLS of the server that is connected to.
-pub fn server() -> Arc<Tls> {
-    let files = TlsFiles {
-        certificates: certificate("server.pem"),
-        key: certificate("server.key"),
-        client_roots: None,
-    };
-    Tls::open(files, TlsProtocol::Http).expect("good files")
-}
-
 static CLIENT: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
-    let authority = CertificateDer::from_pem_file(certificate("authority.pem")).expect("PEM");
+    let authority =
+        CertificateDer::from_pem_file(tls_files::certificate("authority.pem")).expect("PEM");
     let mut roots = RootCertStore::empty();
     roots.add(authority).expect("an authority");
     Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
