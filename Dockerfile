@@ -29,7 +29,7 @@ COPY container/try-models.py /usr/local/lib/galatea/try-models.py
 USER 10001:10001
 ENTRYPOINT ["python", "/usr/local/lib/galatea/try-models.py"]
 
-# ONNX Runtime for GPUs: its library, with those that it opens beside it.
+# ONNX Runtime for GPUs: its library, with those that it opens beside it. 1.32.0 is not published for GPUs yet.
 FROM python:3.13-slim-trixie AS gpu-runtime
 RUN pip install --no-cache-dir --no-deps --target /packages "onnxruntime-gpu==1.31.1" \
     && install -d /image/opt/galatea/lib \
@@ -44,7 +44,9 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libstdc++6 python3 python3-numpy python3-venv
+    && apt-get install -y --no-install-recommends ca-certificates libstdc++6 locales python3 python3-numpy python3-venv \
+    # Nodes for texts of ONNX models (StringNormalizer) ask for this language unless they are told otherwise.
+    && localedef -i en_US -f UTF-8 en_US.UTF-8
 COPY --from=build /image /
 COPY --from=gpu-runtime /image /
 ENV HOME=/var/lib/galatea \
@@ -68,7 +70,9 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates libstdc++6 python3 python3-numpy python3-venv
+    && apt-get install -y --no-install-recommends ca-certificates libstdc++6 locales python3 python3-numpy python3-venv \
+    # Nodes for texts of ONNX models (StringNormalizer) ask for this language unless they are told otherwise.
+    && localedef -i en_US -f UTF-8 en_US.UTF-8
 COPY --from=build /image /
 # Environments of Python models are built in GALATEA_HOME. It belongs to the group 0, whose member every user that a
 # platform makes up is; such a user has no entry in /etc/passwd, and so no home but this.

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper, save
 
 HERE = Path(__file__).parent
-PLACE = HERE.parent / "crates/server/src/up/examples/magika"
+PLACE = HERE.parent / "crates/program/server/src/up/examples/magika"
 BLOCK, PART, NONE = 4096, 1024, 256
 
 

@@ -20,9 +20,11 @@ highlight_language = "none"
 # The blocks of some pages are forms of a text, and not whole ones.
 suppress_warnings = ["misc.highlighting_failure"]
 
-html_theme = "alabaster"
-html_theme_options = {"description": "An inference server for model repositories", "page_width": "72rem", "sidebar_width": "15rem"}
-html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
+# Light and dark as the system has them, or by a button; works without scripts but for the search.
+html_theme = "furo"
+# Colours of code that can be read by everybody, on both grounds.
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 html_static_path = []
 html_extra_path = ["index.html"]
 html_copy_source = False
@@ -53,5 +55,30 @@ def add_navigation(app, name, source):
         source[0] += "".join(navigation())
 
 
+# What the generator and its theme leave out for people who use a keyboard or a screen reader.
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    "<pre>": '<pre tabindex="0">',
+}
+ARTICLE = '<article role="main" id="furo-main-content">'
+
+
+def make_accessible(app, error):
+    if error:
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text()
+        for before, after in ACCESSIBLE.items():
+            text = text.replace(before, after)
+        if "<h1" not in text:
+            text = text.replace(ARTICLE, f"{ARTICLE}<h1>{page.stem.capitalize()}</h1>")
+        page.write_text(text)
+
+
 def setup(app):
     app.connect("source-read", add_navigation)
+    app.connect("build-finished", make_accessible)

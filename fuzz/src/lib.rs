@@ -71,6 +71,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "redis_reply", run: response_cache::redis_reply },
     Target { name: "response_cache_entry", run: response_cache::entry },
     Target { name: "saved_model", run: archives::saved_model },
+    Target { name: "sequence_states", run: engine::states::run },
     Target { name: "tls_handshake", run: tls::handshake },
     Target { name: "tls_records", run: tls::records },
     Target { name: "worker_exchange", run: worker::exchange },

@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use galatea_client::{decode_infer_message, decode_infer_response};
-use galatea_client_commands::{metric_samples, read_metrics_page};
+use galatea_client::{decode_infer_message, decode_infer_response, metric_samples};
+use galatea_client_commands::read_metrics_page;
 use galatea_perf_load::data::read_json;
 use galatea_perf_report::html;
 use galatea_perf_types::{
@@ -78,6 +78,6 @@ pub fn metrics(page: &[u8]) {
 /// Any summary of another run can be drawn beside one's own.
 pub fn summary(json: &[u8]) {
     if let Ok(summary) = serde_json::from_slice::<Summary>(json) {
-        html::page(&[summary.clone(), summary]);
+        assert!(html::page(&[summary.clone(), summary]).is_ok());
     }
 }

@@ -13,6 +13,7 @@ use galatea_frontend::FrontEnd;
 use galatea_grpc::GrpcOptions;
 use galatea_http::HttpOptions;
 use galatea_test_support::eventually;
+use galatea_types::MemoryBudget;
 use tempfile::TempDir;
 
 use crate::{tls_files, values};
@@ -50,13 +51,23 @@ pub fn add_model(root: &Path, name: &str, config: &str) {
 
 /// An engine of the repository in `root`, with every built-in backend.
 pub fn engine(root: &Path, control_mode: ControlMode) -> Arc<Engine> {
+    engine_within(root, control_mode, MemoryBudget::unlimited())
+}
+
+/// [`engine`] whose requests and sequences count to `memory`.
+pub fn engine_within(
+    root: &Path,
+    control_mode: ControlMode,
+    memory: Arc<MemoryBudget>,
+) -> Arc<Engine> {
     let mut backends = BackendRegistry::default();
-    for (name, make) in galatea_backend_builtin::all() {
-        backends.register(name, move || Ok(make()));
+    for backend in galatea_backend_builtin::ALL {
+        backends.register(backend.name(), move || Ok(backend.open()));
     }
     let options = EngineOptions {
         repositories: vec![LocalRoot::at(root)],
         control_mode,
+        memory,
         ..EngineOptions::default()
     };
     Engine::new(options, backends)

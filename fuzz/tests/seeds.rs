@@ -98,6 +98,7 @@ replayed! {
     redis_reply
     response_cache_entry
     saved_model
+    sequence_states
     tls_handshake
     tls_records
     worker_exchange

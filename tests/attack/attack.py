@@ -28,7 +28,7 @@ from registry import ATTACKS, Achieved  # noqa: E402
 from target import Target  # noqa: E402
 
 # Each puts its attacks on the list, in this order.
-for module in ("json_documents", "grpc_messages", "http_bodies", "http2_floods", "http_connections", "overrides", "loads", "access", "platforms", "model_faults"):
+for module in ("json_documents", "grpc_messages", "http_bodies", "http2_floods", "http_connections", "http_progress", "overrides", "loads", "access", "platforms", "model_faults", "policies"):
     importlib.import_module(module)
 
 QUIET_SECONDS = 2.0

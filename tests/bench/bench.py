@@ -23,6 +23,7 @@ import frontends  # noqa: E402
 import growth  # noqa: E402
 import isolation  # noqa: E402
 import load_tool  # noqa: E402
+import many_models  # noqa: E402
 import mixed_shapes  # noqa: E402
 import models  # noqa: E402
 import openvino_served  # noqa: E402
@@ -67,6 +68,7 @@ SECTIONS = {
     "stores": stores.compared,
     "shapes": mixed_shapes.compared,
     "growth": growth.compared,
+    "many-models": many_models.compared,
     "traffic": traffic.compared,
 }
 
@@ -93,6 +95,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", help="the program to measure; default: the newest build")
     parser.add_argument("--before", help="an earlier build: only the two builds are compared, in one run")
+    parser.add_argument("--rows", nargs="+", metavar="TEXT", help="with --before: only rows that have one of these texts")
     parser.add_argument("--rounds", type=int, default=2, help="how often each measurement is repeated, interleaved")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement window")
     parser.add_argument("--no-triton", action="store_true", help="leave the real Triton out")

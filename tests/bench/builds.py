@@ -120,6 +120,8 @@ def compared(args):
     rows, raw = [], []
     with tempfile.TemporaryDirectory() as folder, running(builds) as found:
         for what, run in cases(args.seconds, folder):
+            if args.rows and not any(part in what for part in args.rows):
+                continue
             medians, ratio, runs = ratios(args.rounds, lambda name: run(found[name]))
             for name, figures in medians.items():
                 is_after = name == "after"
@@ -127,7 +129,7 @@ def compared(args):
                 goal = "CPU <= 1.03 x" if is_after else None
                 rows.append({"what": what, "server": name, **figures, "other": other, "goal": goal})
             raw.append({"what": what, "runs": runs})
-    more_rows, more_raw = starts(builds)
+    more_rows, more_raw = ([], []) if args.rows else starts(builds)
     return rows + more_rows, raw + more_raw
 
 

@@ -114,7 +114,7 @@ def encoder_file():
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         written = file.with_suffix(".new")
-        subprocess.run([sys.executable, servers.ROOT / "crates/backend-onnx/examples/minilm.py", written], check=True)
+        subprocess.run([sys.executable, servers.ROOT / "crates/backends/onnx/examples/minilm.py", written], check=True)
         written.rename(file)
     return file
 

@@ -33,7 +33,7 @@ def missing():
 
 
 @contextlib.contextmanager
-def open_browser(width=VIEW[0], height=VIEW[1]):
+def open_browser(width=VIEW[0], height=VIEW[1], **context):
     """A page of a new browser; the test is skipped where there is none."""
     if reason := missing():
         pytest.skip(reason)
@@ -46,7 +46,7 @@ def open_browser(width=VIEW[0], height=VIEW[1]):
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=FLAGS)
         try:
-            yield Page(chromium.new_context(viewport={"width": width, "height": height}, locale="en-US", timezone_id="UTC"))
+            yield Page(chromium.new_context(viewport={"width": width, "height": height}, locale="en-US", timezone_id="UTC", **context))
         finally:
             chromium.close()
 

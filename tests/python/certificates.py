@@ -38,8 +38,8 @@ class Authority(Pair):
             "-subj", f"/CN={name}", "-days", 30,
         )
 
-    def issue(self, subject="/CN=localhost", key="ec", days=30, authority=False):
-        """A certificate for localhost, or for a client."""
+    def issue(self, subject="/CN=localhost", key="ec", days=30, authority=False, version=3):
+        """A certificate for localhost, or for a client; version 1 is what openssl makes without a file of extensions."""
         pair = Pair(self._folder, f"issued-{next(NAMES)}")
         request, extensions = pair.key.with_suffix(".csr"), pair.key.with_suffix(".ext")
         extensions.write_text(
@@ -48,7 +48,7 @@ class Authority(Pair):
         openssl("req", *KEYS[key], "-nodes", "-keyout", pair.key, "-out", request, "-utf8", "-subj", subject)
         openssl(
             "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
-            "-days", days, "-extfile", extensions, "-out", pair.certificate,
+            "-days", days, *(["-extfile", extensions] if version == 3 else []), "-out", pair.certificate,
         )
         return pair
 

@@ -42,25 +42,6 @@ def onnx_model(inputs=None, outputs=None, initializers=(), node=None):
     return made.SerializeToString()
 
 
-def with_sequence(kind):
-    """An export of scikit-learn: the label, and the probabilities as a sequence of maps."""
-    x, label = tensor("x"), tensor("label")
-    tensor_type = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
-    if kind == "sequence":
-        probabilities = helper.make_value_info("probabilities", helper.make_sequence_type_proto(tensor_type))
-        node = helper.make_node("SequenceConstruct", ["x"], ["probabilities"])
-        nodes = [helper.make_node("Identity", ["x"], ["label"]), node]
-        opsets = [helper.make_opsetid("", 13)]
-    else:
-        map_type = helper.make_map_type_proto(TensorProto.INT64, tensor_type)
-        probabilities = helper.make_value_info("probabilities", helper.make_sequence_type_proto(map_type))
-        zipmap = helper.make_node("ZipMap", ["x"], ["probabilities"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])
-        nodes = [helper.make_node("Identity", ["x"], ["label"]), zipmap]
-        opsets = [helper.make_opsetid("", 13), helper.make_opsetid("ai.onnx.ml", 3)]
-    graph = helper.make_graph(nodes, "g", [x], [label, probabilities])
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-
-
 def with_external_weights():
     weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
     weights.external_data.add(key="location", value="weights.bin")
@@ -120,7 +101,7 @@ LAYOUT = [
     Case("pickled", {"1/model.pkl": b"\x80\x04", "config.pbtxt": ONNX}, "pickled/1/model.pkl", "failed to stat file", "skl2onnx"),
     Case("pickled_bare", {"1/model.joblib": b"\x80\x04"}, "pickled_bare/1/model.joblib", "Could not determine backend", "skl2onnx"),
     Case("engine", {"1/resnet.engine": b"x", "config.pbtxt": ONNX}, "engine/1/resnet.engine", "failed to stat file", "Serve the ONNX model that it was built from"),
-    Case("weights_only", {"1/model.safetensors": b"x"}, "weights_only/1/model.safetensors", "Could not determine backend", "export it to ONNX"),
+    Case("weights_only", {"1/model.safetensors": b"x"}, "weights_only/1/model.safetensors", "Could not determine backend", "export the model to ONNX"),
     Case("keras", {"1/model.h5": b"x"}, "keras/1/model.h5", "Could not determine backend", "tf2onnx"),
     Case("lfs", {"1/model.onnx": LFS}, "lfs/1/model.onnx", "", "git lfs pull"),
     Case("lfs_with_config", config(ONNX + IO) | {"1/model.onnx": LFS}, "lfs_with_config/1/model.onnx", "", "git lfs pull"),
@@ -133,15 +114,16 @@ LAYOUT = [
     Case("noise", {"1/model.onnx": b"\xff\xfe this is no model"}, "noise/1/model.onnx", "", "export or copy the model again"),
     Case("lfs_torch", {"1/model.pt": LFS, "config.pbtxt": TORCH}, "lfs_torch/1/model.pt", "", "git lfs pull"),
     Case("state_dict", {"1/model.pt": b"\x80\x02\x8a\x0al", "config.pbtxt": TORCH}, "state_dict/1/model.pt", "", "torch.jit.script"),
+    Case("torch_no_archive", {"1/model.pt": b"weights", "config.pbtxt": TORCH}, "torch_no_archive/1/model.pt", "", "torch.jit.script"),
+    Case("torch_cut", {"1/model.pt": b"PK\x03\x04", "config.pbtxt": TORCH}, "torch_cut/1/model.pt", "", "copy the model again, and compare the sizes"),
     Case("torch_other_name", {"1/net.pt": b"PK\x03\x04", "config.pbtxt": TORCH}, "torch_other_name/1/net.pt", "unable to find", "rename it to 'model.pt'"),
     Case("python_other_name", {"1/main.py": PYTHON, "config.pbtxt": 'backend: "python"\n' + IO}, "python_other_name/1/main.py", "Python model file not found", "rename it to 'model.py'"),
     Case("python_mistyped", {"1/model.py": b"import abc\n\nclass TritonPythonmodel:\n    pass\n"}, "python_mistyped/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonmodel' so?", served=NO_ATTRIBUTE),
     Case("python_longer", {"1/model.py": b"class Helper:\n    pass\nclass TritonPythonModell(Helper):\n    pass\n"}, "python_longer/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonModell' so?", served=NO_ATTRIBUTE),
+    Case("python_syntax", {"1/model.py": PYTHON + b"    def g(self)\n        pass\n"}, "python_syntax/1/model.py:4:16", "SyntaxError: expected ':'", ""),
     Case("python_no_class_at_all", {"1/model.py": b"def execute(requests):\n    return []\n"}, "python_no_class_at_all/1/model.py", NO_CLASS, "a class of that name", served=NO_ATTRIBUTE),
     Case("python_no_class", {"1/model.py": b"class MyModel:\n    pass\n", "config.pbtxt": 'backend: "python"\n' + IO}, "python_no_class/1/model.py:1:7", NO_CLASS, "'MyModel' must be called so", served=NO_ATTRIBUTE),
     Case("python_empty", {"1/model.py": b"", "config.pbtxt": 'backend: "python"\n' + IO}, "python_empty/1/model.py", "", "copy the model again"),
-    Case("sequence_output", {"1/model.onnx": with_sequence("sequence")}, "sequence_output", "is a sequence, which is not supported", "options={'zipmap': False}"),
-    Case("map_output", {"1/model.onnx": with_sequence("map")}, "map_output", "is a sequence, which is not supported", "list in config.pbtxt"),
     Case("external_missing", {"1/model.onnx": with_external_weights()}, "external_missing/1/model.onnx", "", "copy it beside the model's file"),
     Case("config_name", {"config.pbtext": ONNX + IO, "1/iris.onnx": GOOD}, "config_name/config.pbtext", "Could not determine backend", "rename it to 'config.pbtxt'"),
     Case("config_case", {"Config.pbtxt": ONNX, "1/model.onnx": GOOD}, "config_case/Config.pbtxt", "is not read", "rename it to 'config.pbtxt'", "warning"),
@@ -175,6 +157,8 @@ CONFIG = [
     Case("batch_forgotten", config(ONNX + IO), "batch_forgotten/config.pbtxt:2:42", "the model expects 2 dimensions", "write `dims: [ -1, 3 ]`, as in the model; or `max_batch_size: 1`"),
     Case("backend_onnx", config('backend: "onnx"\n' + IO), "backend_onnx/config.pbtxt:1:10", "backend 'onnx'", 'did you mean `backend: "onnxruntime"`?'),
     Case("backend_tensorrt", config('backend: "tensorrt"\n' + IO), "backend_tensorrt/config.pbtxt:1:10", "tensorrt", "Serve the ONNX model that it was built from"),
+    Case("environment_missing", config('backend: "python"\n' + IO + 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "env.tar.gz" } }\n') | {"1/model.py": PYTHON},
+         "environment_missing/config.pbtxt:4:62", "Failed to get the canonical path for", "put the environment there, or correct the path"),
     Case("no_dims", config(ONNX + 'input [ { name: "x" data_type: TYPE_FP32 } ]\n'), "no_dims/config.pbtxt:2:9", "", ""),
     Case("zero_dim", config(ONNX + IO.replace("[ 3 ]", "[ 0 ]", 1)), "zero_dim/config.pbtxt:2:50", "", ""),
     Case("negative_batch", config("max_batch_size: -1\n" + ONNX), "negative_batch/config.pbtxt:1:17", "", ""),

@@ -1,4 +1,4 @@
-"""Takes the picture of the console that the README shows, docs/images/console.png: a server with a few models under load.
+"""Takes the pictures of the console in docs/images: a server with a few models under load, one that fails, and one that is lost.
 
 Needs a built server and `cargo xtask setup`: target/peers/venv/bin/python tests/python/console_pictures.py
 """
@@ -16,17 +16,28 @@ import clients
 import repositories
 import servers
 
-PICTURE = Path(__file__).resolve().parents[2] / "docs/images/console.png"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/images"
 MOST_BYTES = 150_000
-SIZE = (1200, 820)
+DESK, PHONE = (1200, 820), (390, 844)
+# File, address, colours, size. The last one is of a server that has ended.
+PICTURES = [
+    ("console.png", "#/", "light", DESK),
+    ("console-dark.png", "#/models/embed_text", "dark", DESK),
+    ("console-phone.png", "#/", "light", PHONE),
+    ("console-failing.png", "#/models/translate_text", "light", (1200, 1090)),
+]
+LOST = ("console-lost.png", "#/", "light", DESK)
+FAILING = 'parameters { key: "fail" value { string_value: "execute" } }\n'
 DELAY = 'parameters {{ key: "execute_delay_ms" value {{ string_value: "{}" }} }}\n'
 QUEUE = "dynamic_batching {{ max_queue_delay_microseconds: 4000 }}\ninstance_group [ {{ count: {} kind: KIND_CPU }} ]\n"
 # Name, milliseconds of an execution, instances, clients.
-MODELS = [("embed_text", 4, 2, 5), ("detect_objects", 18, 1, 3), ("rank_products", 7, 1, 2), ("transcribe_audio", 35, 1, 1)]
+MODELS = [("translate_text", 0, 1, 1), ("embed_text", 4, 2, 5), ("detect_objects", 18, 1, 3), ("rank_products", 7, 1, 2), ("transcribe_audio", 35, 1, 1)]
 
 
 def write_models(path):
-    for name, delay, count, _ in MODELS:
+    failing = repositories.identity_config(max_batch_size=8, more=FAILING)
+    repositories.write_model(path, "translate_text", "galatea", "failing", failing)
+    for name, delay, count, _ in MODELS[1:]:
         config = repositories.identity_config(max_batch_size=8, more=QUEUE.format(count) + DELAY.format(delay))
         repositories.write_model(path, name, "galatea", "identity", config)
     repositories.write_model(path, "classify_images", "galatea", "identity", "max_batch_size: 8\nmax_batch_sise: 8\n")
@@ -54,26 +65,46 @@ def load(server):
             thread.join()
 
 
-def take(picture, seconds, page_of="#/"):
-    with tempfile.TemporaryDirectory() as folder:
-        write_models(Path(folder))
-        flags = ("--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false")
-        with servers.galatea(folder, *flags) as server, browser.open_browser(*SIZE) as page, load(server):
-            page.emulate("light", "reduce")
-            page.goto(f"http://{server.http}/{page_of}")
-            page.wait_for("table.models")
-            # What the charts show is this long.
-            page.tab.wait_for_timeout(seconds * 1000)
-            picture.parent.mkdir(parents=True, exist_ok=True)
-            page.screenshot(picture)
+def show(page, server, address, colours, size):
+    page.emulate(colours, "reduce")
+    page.resize(*size)
+    page.goto("about:blank")
+    page.goto(f"http://{server.http}/{address}")
+    page.wait("document.querySelector('#live').dataset.kind === 'live' && document.querySelector('h1')")
+    # A few points of the page's own, with their quantiles.
+    page.tab.wait_for_timeout(6000)
+
+
+def save(page, folder, name):
+    picture = folder / name
+    page.screenshot(picture)
     size = picture.stat().st_size
     assert size < MOST_BYTES, f"{picture} has {size} bytes"
-    print(f"{picture}: {size} bytes")
+    print(f"{picture.name}: {size} bytes")
+
+
+def take(folder, seconds):
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as models:
+        write_models(Path(models))
+        flags = ("--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false")
+        with servers.galatea(models, *flags) as server, browser.open_browser(*DESK) as page:
+            with load(server):
+                # The history of the charts is this long.
+                page.tab.wait_for_timeout(seconds * 1000)
+                for name, *how in PICTURES:
+                    show(page, server, *how)
+                    save(page, folder, name)
+                name, *how = LOST
+                show(page, server, *how)
+            server.stop()
+            page.wait_for("#banner", "No connection")
+            save(page, folder, name)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--picture", type=Path, default=PICTURE)
-    parser.add_argument("--seconds", type=int, default=60, help="how long the charts are")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--seconds", type=int, default=90, help="how long the charts are")
     given = parser.parse_args()
-    take(given.picture, given.seconds)
+    take(given.folder, given.seconds)

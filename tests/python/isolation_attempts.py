@@ -21,6 +21,13 @@ def child(code):
     if "PermissionError" in run.stderr:
         raise PermissionError(run.stderr)
     assert run.returncode == 0, run.stderr
+def asks(service):
+    """Of the server: refused by its policy, or not."""
+    try:
+        service()
+    except Exception as error:
+        if "may not load or unload models" in str(error):
+            raise PermissionError(str(error))
 def reaches_kernel(number, *arguments):
     """A call without sense: refused, or found to be without sense."""
     try:
@@ -81,7 +88,7 @@ FILES = [
         "    os._exit(0)\nif os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7: raise PermissionError",
     ),
     at_strict("write_the_own_code", "open(__file__, 'a').close()"),
-    at_strict("write_the_own_configuration", "open(os.path.dirname(__file__) + '/../config.pbtxt', 'a').close()"),
+    Attempt("write_the_own_configuration", "open(os.path.dirname(__file__) + '/../config.pbtxt', 'a').close()"),
     at_strict("lock_others_out_of_a_file", "os.chmod(NEIGHBOUR + '/1/spare', 0o644)"),
     at_strict("make_a_file_look_newer", "os.utime(NEIGHBOUR + '/1/spare')"),
     at_strict("mark_a_file", "reaches_kernel(188, b'/nowhere', b'user.x', b'', 0, 0)"),
@@ -108,6 +115,14 @@ PROCESSES = [
     # The tracer ends at once, which lets the server go.
     of_root("trace_the_server", "child('import ctypes\\nl = ctypes.CDLL(None, use_errno=True)\\n"
             "if l.ptrace(0x4206, %d, None, None) < 0: raise PermissionError' % PID)"),
+    Attempt("move_the_server_to_processors", "os.sched_setaffinity(PID, os.sched_getaffinity(PID))"),
+    Attempt("move_the_worker_of_another_model", "os.sched_setaffinity(OTHER, os.sched_getaffinity(OTHER))"),
+    Attempt("schedule_the_server", "os.sched_setscheduler(PID, os.SCHED_OTHER, os.sched_param(0))"),
+    Attempt("schedule_the_worker_of_another_model", "os.sched_setscheduler(OTHER, os.SCHED_OTHER, os.sched_param(0))"),
+    Attempt("change_the_servers_priority", "os.setpriority(os.PRIO_PROCESS, PID, os.getpriority(os.PRIO_PROCESS, PID))"),
+    Attempt("change_the_priority_of_a_user", "os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0))"),
+    Attempt("change_the_servers_turn_at_the_disk", "call(251, 1, PID, 0)"),
+    of_root("become_another_user", "child('os.setuid(65534)')"),
     of_root("read_memory_by_call", "reaches_kernel(310, PID, 0, 0, 0, 0, 1)"),
     of_root("take_a_descriptor", "reaches_kernel(438, -1, 0, 0)"),
 ]
@@ -140,8 +155,18 @@ NETWORK = [
     at_strict("network_of_version_6", "import socket; socket.socket(socket.AF_INET6).close()"),
     at_strict("tables_of_the_network", "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
     at_strict("a_program_behind_a_local_socket", "import socket; socket.socket(socket.AF_UNIX).connect(SOCKET)"),
+    at_strict("a_socket_that_sends_to_any_local_one", "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).close()"),
+    at_strict("a_pair_that_sends_to_any_local_socket", "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
     Attempt("a_program_behind_a_name_without_a_file", "import socket; socket.socket(socket.AF_UNIX).connect('\\0' + NAME)"),
     of_root("packets_of_the_network", "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()"),
 ]
 
-ALL = FILES + PROCESSES + KERNEL + NETWORK
+SERVICES = [
+    Attempt("load_another_model", "asks(lambda: pb.load_model('neighbour'))"),
+    Attempt("load_a_model_of_its_own", "asks(lambda: pb.load_model('made', config='{\"backend\": \"python\"}',"
+            " files={'file:1/model.py': b'', 'file:requirements.txt': b'./package'}))"),
+    Attempt("load_itself_again", "asks(lambda: pb.load_model('hostile'))"),
+    Attempt("unload_another_model", "asks(lambda: pb.unload_model('nowhere'))"),
+]
+
+ALL = FILES + PROCESSES + KERNEL + NETWORK + SERVICES

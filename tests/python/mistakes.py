@@ -248,7 +248,7 @@ def page():
 
 def strings_of_the_sources():
     """What stands in the sources of the program, with the lines of each text joined."""
-    files = sorted((TABLES.parents[1] / "crates").glob("*/src/**/*.rs"))
+    files = sorted((TABLES.parents[1] / "crates").glob("*/*/src/**/*.rs"))
     return re.sub(r"\\\n\s*", "", "\n".join(file.read_text() for file in files))
 
 

@@ -82,6 +82,12 @@ def number():
     return ov.Model([result(ops.multiply(x, factor), "Y")], [x, factor], "number")
 
 
+def dot():
+    """One number, of no dimensions."""
+    x, y = parameter([3], np.float32, "X"), parameter([3], np.float32, "Y")
+    return ov.Model([result(ops.matmul(x, y, False, False), "DOT")], [x, y], "dot")
+
+
 def text():
     x = parameter([-1], ov.Type.string, "TEXT")
     return ov.Model([result(x, "TEXT")], [x], "text")
@@ -125,8 +131,8 @@ def write_onnx(path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def write_tensorflow(saved_model, frozen):
-    """The same network twice: as a SavedModel, and as one frozen graph."""
+def write_tensorflow(saved_model, frozen, lite):
+    """The same network three times: as a SavedModel, as one frozen graph, and as a file of TensorFlow Lite."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -143,6 +149,7 @@ def write_tensorflow(saved_model, frozen):
     tf.saved_model.save(net, str(saved_model), signatures=net.__call__.get_concrete_function())
     constant = convert_variables_to_constants_v2(net.__call__.get_concrete_function())
     frozen.write_bytes(constant.graph.as_graph_def().SerializeToString())
+    lite.write_bytes(tf.lite.TFLiteConverter.from_saved_model(str(saved_model)).convert())
 
 
 def port(side, name, data_type, dims, more=""):
@@ -170,6 +177,7 @@ def models():
     yield "dynamic", dynamic(), ""
     yield "half", half(), BATCH + port("input", "X", "FP32", [4]) + port("output", "Y", "FP32", [4])
     yield "number", number(), ""
+    yield "dot", dot(), ""
     yield "text", text(), ""
     yield "total", total(), ""
     yield "remainder", remainder(), ""
@@ -214,6 +222,8 @@ def cases(root):
         yield f"picture:{count}", root / "picture/1/model.xml", image, {"image": [-1, 3, 32, 32]}
         yield f"mlp_onnx:{count}", root / "mlp_onnx/1/model.onnx", {"X": x}, None
         yield f"mlp_saved_model:{count}", root / "mlp_saved_model/1/model.saved_model", {"X": x}, None
+        if count == 1:
+            yield "mlp_lite:0", root / "mlp_lite/1/model.tflite", {"serving_default_X:0": x}, None
         yield f"mlp_frozen:{count}", root / "mlp_frozen/1/model.pb", {"X:0": x}, None
     yield "fixed:8", root / "fixed/1/model.xml", {"X": random(300, 8, 16)}, None
     yield "picture_one:0", root / "picture_one/1/model.xml", {"image": random(301, 1, 3, 32, 32)}, None
@@ -223,6 +233,7 @@ def cases(root):
     for seed, shape in enumerate([(1, 1, 4), (3, 5, 4), (2, 300, 4)]):
         yield f"dynamic:{seed}", root / "dynamic/1/model.xml", {"X": random(330 + seed, *shape)}, None
     yield "number:0", root / "number/1/model.xml", {"X": random(340, 3), "FACTOR": np.float32(2.5)}, None
+    yield "dot:0", root / "dot/1/model.xml", {"X": random(341, 3), "Y": random(342, 3)}, None
     for seed, count in enumerate((1, 2, 6)):
         image = {"x": random(360 + seed, count, 3, 48, 192)}
         yield f"paddle:{seed}", root / "paddle/1/inference.pdmodel", image, None
@@ -239,7 +250,8 @@ def make(root):
     saved = write(root, "mlp_saved_model", by_file + 'default_model_filename: "model.saved_model"\n') / "model.saved_model"
     by_file = BATCH + port("input", "X:0", "FP32", [16]) + port("output", "Identity:0", "FP32", [8])
     frozen = write(root, "mlp_frozen", by_file + 'default_model_filename: "model.pb"\n') / "model.pb"
-    write_tensorflow(saved, frozen)
+    lite = write(root, "mlp_lite", 'default_model_filename: "model.tflite"\n') / "model.tflite"
+    write_tensorflow(saved, frozen, lite)
     for file in ("inference.pdmodel", "inference.pdiparams"):
         shutil.copy(PADDLE / file, write(root, "paddle", 'default_model_filename: "inference.pdmodel"\n') / file)
     kept = {}
@@ -258,7 +270,7 @@ def answer_file(path, given, out):
     np.savez(out, **{
         f"{case}/{name}": array
         for case, arrays in given_cases.items()
-        for name, array in answer(path, arrays, properties={}).items()
+        for name, array in answer(path, arrays).items()
     })
 
 

@@ -75,7 +75,7 @@ def without_examples(answer):
     return {**kept, **({"headers": headers} if headers else {}), **body_fields(plain)}
 
 
-# What ours puts behind Triton's sentence about a configuration: its place and what to do. crates/config/tests/mistakes.rs looks at it.
+# What ours puts behind Triton's sentence about a configuration: its place and what to do. crates/core/config/tests/mistakes.rs looks at it.
 NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
 # So does what is wrong with the files of a model: their path, or the model's name.
 # Behind sentences about a request: the input, or what there is to choose from.

@@ -64,14 +64,6 @@ CONFIGS = {
     "negative_delay": ("max_batch_size: 4\n" + IO + "dynamic_batching { max_queue_delay_microseconds: -1 }", "-1"),
     "another_name": ("", "unexpected directory name 'another_name' for model 'somebody'"),
 }
-# Sound, and asking for what this server does not do. name: (backend, the rest, the error)
-UNSUPPORTED = {
-    "states_of_streams": (
-        "identity",
-        IO + "sequence_batching { state { input_name: 'S' output_name: 'T' data_type: TYPE_FP32 dims: 1 } } model_transaction_policy { decoupled: true }",
-        "sequence_batching.state of model 'states_of_streams' is not supported where responses come after the execution",
-    ),
-}
 UNKNOWN_BACKENDS = {
     "no_such_backend": 'name: "no_such_backend"\nbackend: "abacus"\n' + IO,
     "no_backend": 'name: "no_backend"\n' + IO,
@@ -95,8 +87,6 @@ def write_models(server):
     for name, (config, _) in CONFIGS.items():
         server.place(name, "identity", config, load=False)
     (folder / "another_name/config.pbtxt").write_text('name: "somebody"\nbackend: "identity"\n' + IO)
-    for name, (backend, config, _) in UNSUPPORTED.items():
-        server.place(name, backend, config, load=False)
     server.place("eager", "identity", IO + "optimization { eager_batching: true }", load=False)
     for name, config in UNKNOWN_BACKENDS.items():
         server.place(name, "identity", None, load=False)
@@ -126,14 +116,6 @@ def test_config(server, name):
     needle = re.escape(CONFIGS[name][1])
     if not re.search(needle, text):
         server.wait_for_line(rf"(?s)(?=.*{name}).*{needle}" if name not in needle else needle)
-    serves_on(server)
-
-
-@pytest.mark.parametrize("name", UNSUPPORTED)
-def test_what_is_not_supported_is_refused(server, name):
-    status, text = load(server, name)
-    assert status == 400 and f"load failed for model '{name}'" in text
-    assert "UNAVAILABLE state: Unsupported: " in text and UNSUPPORTED[name][2] in text
     serves_on(server)
 
 

@@ -139,7 +139,7 @@ def test_a_server_says_the_same(case, served):
 
 def test_a_good_repository_has_no_mistakes(tmp_path):
     write(tmp_path, {"fine/1/model.onnx": GOOD, "py/1/model.py": PYTHON, "py/config.pbtxt": IO, "py/README.md": "x"})
-    assert check(tmp_path) == (0, {"models": 2, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    assert check(tmp_path) == (0, {"models": 2, "policies": 0, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
     assert galatea("check", tmp_path).stdout == "2 models checked: 0 mistakes, 0 warnings, 0 notes\n"
 
 
@@ -169,6 +169,15 @@ def test_all_mistakes_of_one_configuration(tmp_path):
     # One that nothing completes lacks the type of `b` as well.
     code, report = check(tmp_path, "--disable-auto-complete-config")
     assert (6, "input[1].data_type") in [(f["line"], f["field"]) for f in report["findings"]]
+
+
+def test_all_tensors_that_a_model_has_not(tmp_path):
+    write(tmp_path, {"m/config.pbtxt": ONNX + IO.replace('"x"', '"input"').replace('"y"', '"output"'), "m/1/model.onnx": GOOD})
+    _, report = check(tmp_path)
+    assert [(f["line"], f["column"], f["text"]) for f in report["findings"]] == [
+        (2, 17, "unexpected inference input 'input', allowed inputs are: x"),
+        (3, 18, "unexpected inference output 'output', allowed outputs are: y"),
+    ], report
 
 
 def test_all_mistakes_of_an_ensemble(tmp_path):
@@ -207,7 +216,7 @@ def test_mistakes_of_a_repository_itself(name, roots, served):
 
 def test_one_model_is_checked_as_it_is_served(tmp_path):
     write(tmp_path, {"m/config.pbtxt": ONNX, "m/1/model.onnx": GOOD, "iris.onnx": LFS})
-    assert check(tmp_path / "m") == (0, {"models": 1, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    assert check(tmp_path / "m") == (0, {"models": 1, "policies": 0, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
     code, report = check(tmp_path / "iris.onnx")
     assert (code, report["errors"]) == (1, 1)
     assert "git lfs pull" in report["findings"][0]["advice"]
@@ -241,7 +250,8 @@ def test_what_cannot_be_checked_ends_with_2(arguments, text):
 def test_colours_on_a_terminal(tmp_path, no_color, coloured):
     write(tmp_path, {"m/1/model.onnx": GOOD, "m/config.pbtxt": "bakend: 'x'\n"})
     main, terminal = pty.openpty()
-    environment = {**os.environ, "NO_COLOR": no_color}
+    # As wide as the lines are, which are not folded then.
+    environment = {**os.environ, "NO_COLOR": no_color, "COLUMNS": "500"}
     with subprocess.Popen([servers.galatea_binary(), "check", tmp_path], stdout=terminal, env=environment) as process:
         os.close(terminal)
         text = b""
@@ -280,7 +290,7 @@ UNREADABLE = {
 
 def test_what_may_not_be_read_is_told_with_what_to_do():
     """Root may read everything: then the check runs as nobody."""
-    labels = ONNX + IO.replace('name: "y"', 'name: "y" label_filename: "labels.txt"')
+    labels = ONNX + IO.replace("[ 3 ]", "[ -1, 3 ]").replace('name: "y"', 'name: "y" label_filename: "labels.txt"')
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         write(root, {"labels/config.pbtxt": labels, "labels/labels.txt": "a\n", "labels/1/model.onnx": GOOD})
@@ -390,7 +400,7 @@ def test_a_repository_of_thousands_of_models_is_checked_at_once(tmp_path):
         # Against the alphabet: each is needed by the one before it.
         write(tmp_path / "good" / f"c{number:04}", ensemble((f"c{number + 1:04}" if number < 999 else "m0", "x=x", "y=y")))
         write(tmp_path / "circle" / f"c{number}", ensemble((f"c{(number + 1) % 1000}", "x=x", "y=y")))
-    assert check("--model-repository", tmp_path / "good") == (0, {"models": 2000, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
+    assert check("--model-repository", tmp_path / "good") == (0, {"models": 2000, "policies": 0, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
     code, report = check("--model-repository", tmp_path / "circle")
     assert (code, report["errors"]) == (1, 1000)
 

@@ -15,7 +15,7 @@ import tiers
 from repositories import EXAMPLES
 
 CLIENTS = servers.ROOT / "examples/clients"
-PROTOS = servers.ROOT / "crates/proto/proto"
+PROTOS = servers.ROOT / "crates/shared/proto/proto"
 GO = servers.PEERS / "client-go"
 INPUTS = "INPUT0 INT32 [-1, 16]; INPUT1 INT32 [-1, 16]"
 SUM, DIFFERENCE = " ".join(map(str, range(1, 17))), " ".join(map(str, range(-1, 15)))

@@ -1,9 +1,16 @@
 """`galatea models` and `galatea infer`: what people ask a running server, ours and the real Triton."""
 
+import contextlib
+import fcntl
 import http.server
 import json
+import os
+import pty
+import re
 import shlex
+import struct
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -108,6 +115,57 @@ def test_values_from_files(server, tmp_path):
     done = galatea("infer", "simple", *files, "--json", "-u", server.http)
     outputs = json.loads(done.stdout)["outputs"]
     assert outputs[0]["shape"] == [2, 16] and outputs[0]["data"] == [i + 1 for i in range(32)]
+
+
+def on_a_terminal(words, width, **variables):
+    """What a command prints on a terminal of so many columns."""
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    env = {**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, "NO_COLOR": "1", "TERM": "xterm", **variables}
+    process = subprocess.Popen([servers.galatea_binary(), *words], stdout=terminal, stdin=subprocess.DEVNULL, env=env)
+    os.close(terminal)
+    out = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(main, 1 << 16):
+            out += piece
+    os.close(main)
+    process.wait(60)
+    return out.decode().replace("\r\n", "\n")
+
+
+def test_tables_fit_the_terminal(server, tmp_path):
+    (tmp_path / "models/m").mkdir(parents=True)
+    (tmp_path / "models/m/config.pbtxt").write_text('input [ { name: "x" datatype: TYPE_FP32 } ]\n')
+    top = ["top", "--once", "--interval", "0.1", "-u", server.http, "--metrics-url", server.metrics]
+    for words in (["models", "-u", server.http], top, ["check", str(tmp_path / "models")]):
+        for width, variables in ((70, {}), (50, {}), (70, {"COLUMNS": "48"})):
+            limit = int(variables.get("COLUMNS", width))
+            shown = on_a_terminal(words, width, **variables)
+            # A path stays whole: it is to be clicked on.
+            lines = [line for line in shown.splitlines() if len(line) > limit and str(tmp_path) not in line]
+            assert shown and not lines, (words, limit, shown)
+    narrow = on_a_terminal(["models", "-u", server.http], 60)
+    assert "INPUT0 INT32" in narrow and "OUTPUT1 INT32" in re.sub(r"\s+", " ", narrow)
+    assert "# too narrow for" in on_a_terminal(top, 60) and "too narrow" not in galatea(*top).stdout
+    assert max(map(len, galatea("models", "-u", server.http).stdout.splitlines())) > 100, "whole lines in a pipe"
+
+
+def test_inputs_stand_behind_the_model(server, tmp_path):
+    done = galatea("infer", "simple", f"INPUT0={ROW}", "INPUT1=zeros", "--json", "-u", server.http)
+    assert json.loads(done.stdout)["outputs"][0]["data"] == list(range(16)), done
+    (tmp_path / "letter").write_bytes(b"Dear Sir\n")
+    for word in (f"@{tmp_path}/letter", f"INPUT0=@{tmp_path}/letter"):
+        done = galatea("infer", "text", word, "--json", "-u", server.http)
+        assert json.loads(done.stdout)["outputs"][0]["data"] == ["Dear Sir\n"], done
+    done = galatea("infer", "simple", "other", "-u", server.http)
+    assert done.returncode == 2 and "'simple' and 'other'; an input is written NAME=VALUE or @FILE" in done.stderr, done
+
+
+def test_every_command_tells_the_version_of_the_program():
+    commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "auth", "runtime", "cache")
+    for command in ((), *((command,) for command in commands)):
+        run = subprocess.run([servers.galatea_binary(), *command, "--version"], capture_output=True, text=True, timeout=60)
+        assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"galatea \d+\.\d+\.\d+\n", run.stdout), (command, run)
 
 
 def test_a_server_that_is_not_there():

@@ -21,7 +21,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory, text_format
 
 ROOT = Path(__file__).resolve().parents[2]
-DESCRIPTORS = ROOT / "crates" / "proto" / "src" / "generated" / "descriptors.bin"
+DESCRIPTORS = ROOT / "crates/shared/proto/src" / "generated" / "descriptors.bin"
 SEED = 20251121
 RANDOM_DOCUMENTS = 2500
 

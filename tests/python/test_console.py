@@ -97,10 +97,58 @@ def test_a_page_sees_requests_while_they_run(server):
         failed, unknown = events.failures[-2:]
         assert (failed["model"], failed["version"], failed["id"]) == ("failing", 1, "the-one")
         assert (failed["protocol"], failed["status"], failed["code"]) == ("http", 500, "Internal")
+        assert failed["client"] == "127.0.0.1"
         assert failed["call"] == "POST /v2/models/failing/infer" and "told to fail" in failed["reason"]
         assert unknown["call"] == "POST /v2/models/nothing/infer" and "nothing" in unknown["reason"]
         assert events.models["failing/1"]["counts"]["failure"] >= 1
         events.until(lambda: row["rates"]["requests"] == 0, "the end of the requests")
+
+
+def test_a_failing_model_has_no_batch_below_one_item(server):
+    for _ in range(3):
+        assert infer(server, "failing")[0] == 500
+    with Events(server) as events:
+        events.until(lambda: events.models.get("failing/1", {"counts": {}})["counts"].get("executions", 0) >= 3, "the executions")
+        counts = events.models["failing/1"]["counts"]
+        assert counts["inferences"] < 3 <= counts["executions"] <= counts["items"], counts
+
+
+def test_who_comes_later_sees_what_happened_before(server):
+    with Events(server) as events:
+        events.next()
+        before = {key: dict(events.models[key]["counts"]) for key in ("identity/1", "failing/1")}
+        assert infer(server)[0] == 200 and infer(server, "failing")[0] == 500
+        rows = events.models
+        happened = lambda key, kind: rows[key]["counts"][kind] > before[key][kind]
+        events.until(lambda: happened("identity/1", "success") and happened("failing/1", "failure"), "the requests")
+    with Events(server) as events:
+        history = events.next()[1]["history"]
+        for key in before:
+            points = history["models"][key]
+            assert len(points) <= len(history["times_ms"]) == len(history["spans_ms"]) <= 181
+            counts = events.models[key]["counts"]
+            succeeded, failed = (sum(point[at] for point in points if point) for at in (0, 1))
+            # A load begins the counters anew, and the history goes on.
+            assert succeeded >= counts["success"] and failed >= counts["failure"], "nothing is lost"
+            if key == "failing/1":
+                assert (succeeded, failed) == (counts["success"], counts["failure"]), "nothing is told twice"
+        assert sum(total[1] for total in history["total"]) >= 1 and history["total"][-1][4] > 1 << 20
+        assert "history" not in events.next()[1], "a change brings none"
+
+
+def test_the_server_tells_ports_options_runtimes_and_cpu(server):
+    with Events(server) as events:
+        about = events.next()[1]["about"]
+        ports = {port["service"]: port["address"] for port in about["ports"]}
+        assert ports["HTTPService"] == server.http.replace("127.0.0.1", ports["HTTPService"].split(":")[0])
+        assert set(ports) == {"HTTPService", "GRPCInferenceService", "Metrics Service"}
+        assert not any(port["is_encrypted"] for port in about["ports"])
+        options = dict(about["options"])
+        assert options["model_control_mode"] == "MODE_EXPLICIT" and options["model_repository_path[0]"] == str(server.repository)
+        assert about["runtimes"]["identity"] == {"version": "", "path": "built-in"}
+        cpu = events.server["cpu"]
+        assert 0 <= cpu["utilization"] <= 1 and cpu["cores"] >= 1 and cpu["memory_used_bytes"] < cpu["memory_total_bytes"]
+        assert "about" not in events.next()[1], "it is sent when it changes"
 
 
 def test_who_comes_later_sees_the_failures_before(server):
@@ -257,12 +305,13 @@ def test_two_thousand_models_cost_little_each_second(thousands):
         assert thousands.cpu_seconds() - before < 1.0
 
 
-def test_the_parts_of_the_form_that_need_no_browser(tmp_path):
+def test_the_parts_of_the_page_that_need_no_browser(tmp_path):
     node = shutil.which("node")
     if node is None:
         pytest.skip("there is no node on this machine")
-    shutil.copytree(servers.ROOT / "crates/console/page", tmp_path / "page")
-    shutil.copy(servers.ROOT / "tests/console/try.test.mjs", tmp_path)
+    shutil.copytree(servers.ROOT / "crates/front/console/page", tmp_path / "page")
+    for test in (servers.ROOT / "tests/console").glob("*.test.mjs"):
+        shutil.copy(test, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    run = subprocess.run([node, "--test", "try.test.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    run = subprocess.run([node, "--test"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stdout[-4000:]

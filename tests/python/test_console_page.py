@@ -1,5 +1,6 @@
 """The console's page in a browser, with a real server behind it: what it shows, what can be done with it, and by whom."""
 
+import re
 import threading
 
 import pytest
@@ -32,6 +33,7 @@ def server(tmp_path_factory):
     repositories.write_model(path, "failing", "galatea", "failing", FAILING)
     repositories.write_model(path, "wrong", "galatea", "identity", WRONG)
     with servers.galatea(path, "--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false") as running:
+        running.repository = path
         yield running
 
 
@@ -117,13 +119,47 @@ def test_figures_change_in_place_while_requests_run(server, page, load):
 @tiers.peers
 def test_failed_requests_are_shown_and_chosen_by_model(server, page):
     assert infer(server, "failing", id="the-one") == 500 and infer(server, shape=[1, 3]) != 200
+    assert infer(server, "failing", id="the-next") == 500
     open_page(page, server, "#/failures")
     page.wait_for("td.reason", "told to fail")
     page.wait_for("td.reason", "request the-one")
-    shown = "[...document.querySelectorAll('main tbody tr')].map((row) => row.cells[1].innerText)"
+    shown = "[...[...document.querySelectorAll('main table')].at(-1).tBodies[0].rows].map((row) => row.cells[1].innerText)"
     page.wait(f"{shown}.includes('identity') || {shown}.includes('identity 1')")
     page.tab.select_option("#of-model", "failing")
     assert set(page.evaluate(shown)) == {"failing 1"}
+    group = page.evaluate("[...document.querySelector('main table').tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.innerText))")
+    assert len(group) == 1 and int(group[0][0]) >= 2, group
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", group[0][1]) and "request the-next" in group[0][4], group
+    assert (group[0][2], group[0][5]) == ("failing 1", "127.0.0.1")
+
+
+@tiers.peers
+def test_failures_are_red_with_their_share_and_its_limit(server, page):
+    for _ in range(3):
+        infer(server, "failing")
+    infer(server)
+    open_page(page, server, "#/models/failing")
+    failed = "[...document.querySelectorAll('.stat')].find((one) => one.innerText.startsWith('Failed, last 5'))"
+    page.wait(f"{failed}?.innerText.includes('100 %') && {failed}.innerText.includes('over 5 %')")
+    color = "getComputedStyle({}.querySelector('b')).color"
+    red = page.evaluate(color.format(failed))
+    page.click("[data-page=models]")
+    page.wait(f"{row('failing', 4)} === '100 %'")
+    cell = f"[...document.querySelectorAll('{ROWS}')].find((row) => row.cells[0].innerText === 'failing').cells[4]"
+    assert page.evaluate(f"getComputedStyle({cell}).color") == red
+    open_page(page, server, "#/models/identity")
+    page.wait(f"{failed}?.innerText.includes('red over 5 %')")
+    assert page.evaluate(color.format(failed)) != red
+
+
+@tiers.peers
+def test_the_advice_of_a_reason_is_wrapped_and_not_cut(server, page):
+    page.resize(360, 740)
+    open_page(page, server, "#/models/wrong")
+    page.wait_for(".why .wrapped")
+    for line in range(page.count(".why .wrapped")):
+        cut = page.evaluate(f"((node) => node.scrollWidth - node.clientWidth)(document.querySelectorAll('.why .wrapped')[{line}])")
+        assert cut <= 0, page.texts(".why .wrapped")
 
 
 @tiers.peers
@@ -175,6 +211,59 @@ def test_a_phone_scrolls_nothing_sideways(server, page):
     page.wait_for(".route")
     page.click('.route summary >> text="/v2/models/identity/infer"')
     assert page.overflow() <= 0
+
+
+@tiers.peers
+def test_a_phone_shows_no_holes(server, page):
+    """Every row of figures is filled, and no cell of a table is empty."""
+    infer(server, "failing")
+    page.resize(360, 740)
+    holes = """(() => {
+        const boxes = [...document.querySelectorAll('.stats')].flatMap((stats) => {
+            const cells = [...stats.children].map((cell) => cell.getBoundingClientRect());
+            return cells.filter((cell) => !cells.some((next) => next.top === cell.top && next.left > cell.left))
+                .filter((last) => stats.getBoundingClientRect().right - last.right > 3).length;
+        });
+        const cells = [...document.querySelectorAll('main td')].filter((cell) => cell.offsetParent && !cell.innerText.trim() && !cell.querySelector('svg'));
+        return boxes.reduce((sum, count) => sum + count, 0) + cells.length;
+    })()"""
+    for hash in PAGES:
+        open_page(page, server, hash)
+        page.wait(f"{holes} === 0")
+
+
+@tiers.peers
+def test_the_server_page_has_ports_repositories_options_and_cpu(server, page):
+    open_page(page, server, "#/server")
+    page.wait_for("main", server.http.rsplit(":", 1)[1])
+    shown = page.text("main")
+    for told in ("Ports", "Repositories", str(server.repository), "Runtimes", "Options", "model_control_mode", "CPU of the machine"):
+        assert told in shown, told
+    assert re.search(r"Load\s+[\d.]+ % of what the instances can do", shown), shown
+
+
+@tiers.peers
+def test_what_is_shown_of_a_server_that_is_gone_is_grey(page, repository, serve):
+    repository.add("identity", "identity", identity_config())
+    first = serve(repository.path)
+    open_page(page, first)
+    page.wait_for(ROWS)
+    colours = f"[...document.querySelectorAll('{ROWS} .state, {ROWS} a, {ROWS} td')].map((node) => getComputedStyle(node).color)"
+    assert len(set(page.evaluate(colours))) > 1
+    first.stop()
+    page.wait_for("#banner", "No connection")
+    grey = page.evaluate("getComputedStyle(document.querySelector('.stat dt')).color")
+    assert set(page.evaluate(colours)) == {grey}
+    assert page.violations() == []
+
+
+@tiers.peers
+def test_general_routes_come_first(server, page):
+    page.goto(f"http://{server.http}/docs")
+    page.wait_for(".route")
+    titles = page.texts("main h2")
+    of_models = [title.startswith("Model ") for title in titles]
+    assert any(of_models) and of_models == sorted(of_models), titles
 
 
 @tiers.peers

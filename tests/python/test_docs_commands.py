@@ -15,6 +15,7 @@ from repositories import EXAMPLES, copy_example, tensor
 
 # Pages whose commands a test of their own runs, with what comes out.
 ELSEWHERE = {
+    "docs/from-your-framework.md": "test_frameworks.py",
     "docs/first-start.md": "test_first_start.py",
     "docs/tune.md": "test_tune.py",
 }
@@ -140,6 +141,9 @@ def test_the_commands_of_a_page_run(page, request, tmp_path):
     folder.mkdir()
     PREPARED.get(page, simple)(folder)
     place = doc_pages.Place(folder, tmp_path / "tools")
+    if any(re.search(r"galatea (cache|runtime remove)", block.text) for block in to_run):
+        # They would remove what others of this user have.
+        place.environment["GALATEA_HOME"] = str(tmp_path / "home")
     try:
         if page in SERVED:
             place.use(request.getfixturevalue("server"))

@@ -1,14 +1,19 @@
 """Ensembles with decoupled steps, and what the load tool makes of composing models: our server and the real Triton."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import grpc
 import numpy as np
 import pytest
 import yaml
 
+import clients
 import repositories
 import scenarios
 import servers
 import tiers
+import waiting
 from test_streams import message, play, repeat_arrays
 
 ENSEMBLE_OUTPUT = 'output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]\n'
@@ -87,3 +92,39 @@ def test_the_load_tool_reports_the_composing_models(server):
     # were answered until then are missing.
     per_request = [1, 1, 1, 2, 2]
     assert len(counts) == 5 and all(45 * n <= count <= 60 * n for count, n in zip(counts, per_request)), report
+
+
+SLOW = """\
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        open({begun!r}, "w").close()
+        # Opening a pipe waits until somebody writes to it.
+        open({hold!r}).close()
+
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("OUT", r.inputs()[0].as_numpy())]) for r in requests]
+"""
+ONE_STEP = 'ensemble_scheduling { step [ { model_name: "held" model_version: -1 input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" } } ] }\n'
+
+
+@tiers.both
+def test_an_unload_of_a_step_waits_for_the_load_of_the_ensemble(tmp_path, target):
+    """The ensemble is ready then, and loses its step after that."""
+    begun, hold, models = tmp_path / "begun", tmp_path / "hold", tmp_path / "models"
+    models.mkdir()
+    sides = repositories.tensor("input", "IN", "TYPE_INT32", "-1") + repositories.tensor("output", "OUT", "TYPE_INT32", "-1")
+    code = SLOW.format(begun=str(begun), hold=str(hold))
+    repositories.write_model(models, "held", target, "python", sides, {"1/model.py": code})
+    repositories.write_model(models, "ensemble", target, "ensemble", sides + ONE_STEP)
+    os.mkfifo(hold)
+    with servers.TARGETS[target](models, "--model-control-mode=explicit") as server, ThreadPoolExecutor(2) as pool:
+        ask = lambda model, what: clients.ask(server.http, "POST", f"/v2/repository/models/{model}/{what}", {})  # noqa: E731
+        load = pool.submit(ask, "ensemble", "load")
+        waiting.eventually("the step is being loaded", begun.exists)
+        unload = pool.submit(ask, "held", "unload")
+        open(hold, "w").close()
+        assert load.result()[0] == 200, load.result()
+        assert unload.result()[0] == 200, unload.result()

@@ -128,7 +128,7 @@ def test_at_a_terminal_a_failed_start_ends_with_its_reason(tmp_path):
     assert lines[-1].startswith("error: creating server: ") and "No module named 'no_such_package'" in lines[-1]
     assert "see the log above" in lines[-1]
     text = "\n".join(lines)
-    assert "Write no-such-package into a requirements.txt beside the model" in text
+    assert "The module 'no_such_package' is not in" in text and "(wrong/1/wrong.py:1)" in lines[-1]
     # All of it is on the screen: the tables of options and backends are for a start that went well, and for scripts.
     assert len(lines) < 30 and "server_extensions" not in text
     assert "importlib" not in text, "frames that are not the model's"

@@ -1,8 +1,12 @@
 """Command lines: what the server starts with, refuses and warns about, beside the real one; scripts made from the table."""
 
+import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -301,8 +305,7 @@ def warnings(target, words):
     text = run(target, words)[1]
     if target == "triton":
         return re.findall(r"^Warning: (.*\S)", text, re.M)
-    said = re.findall(r'^W.*\] "(.*)"$', text, re.M)
-    return [line for line in said if "deprecated" in line]
+    return re.findall(r'^W.*\] "Warning: (.*deprecated.*)"$', text, re.M)
 
 
 @tiers.both
@@ -396,6 +399,28 @@ def test_bash_completes():
         assert offered == expected if is_all else offered >= expected, (words, offered)
 
 
+def test_names_of_models_are_completed(tmp_path):
+    """From the server at the usual port, in a network where that is the play's; and nothing is said where there is none."""
+    isolated = next((words for words in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]) if can(*words, "ip", "link", "set", "lo", "up")), None)
+    if isolated is None:
+        assert subprocess.run([servers.galatea_binary(), "completions", "model-names"], capture_output=True).stderr == b""
+        return
+    play = [sys.executable, pathlib.Path(__file__).with_name("completion_play.py"), servers.galatea_binary(), tmp_path]
+    words = [*isolated, "bash", "-ec", 'ip link set lo up; exec "$@"', "sh", *play]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert {"iris", "resnet-50_v1.5", "--stream"} <= set(seen["infer "]) and not {"-x", "*", "a"} & set(seen["infer "])
+    assert seen["infer ir"] == seen["models load i"] == ["iris"] and seen["infer --st"] == ["--stream"]
+    assert sorted(seen["models re"]) == ["reload", "resnet-50_v1.5"]
+    assert seen["names"] == "iris\nresnet-50_v1.5\n", "plain names alone: shells expand what they are offered"
+    assert (seen["gone"], seen["none"], seen["owned"]) == ([], "", False)
+
+
+def can(*words):
+    return shutil.which(words[0]) is not None and subprocess.run(words, capture_output=True).returncode == 0
+
+
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here")
 def test_zsh_reads_its_completions(tmp_path):
     """It parses, and the completion system takes it over; `_arguments` is given the specifications of `serve`."""
@@ -426,6 +451,19 @@ def test_fish_completes():
         done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60)
         assert done.stderr == "", done.stderr
         assert expected in [offer.split("\t")[0] for offer in done.stdout.splitlines()], (line, done.stdout)
+
+
+def test_the_hint_of_the_manual_puts_it_where_man_looks(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/galatea").symlink_to(servers.galatea_binary())
+    hint = "".join(re.findall(r"^  (.*\n)", made("manual", "--help"), re.M))
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-ec", hint], env=env, check=True, timeout=60)
+    page = tmp_path / "share/man/man1/galatea.1"
+    assert page.read_text() == made("manual")
+    if shutil.which("manpath"):
+        found = subprocess.run(["man", "--where", "galatea"], env={name: value for name, value in env.items() if name != "MANPATH"}, capture_output=True, text=True)
+        assert found.stdout.strip() == str(page), found
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed here")

@@ -181,5 +181,5 @@ def test_a_bomb_ends_before_the_disk_is_full(shelf, check, tmp_path):
     entry = tarfile.TarInfo("a/1/bomb")
     entry.size = 1 << 41
     seen = check(shelf.add(packed(model("a"), [entry])))
-    assert seen.code != 0 and f"more than {1 << 40} bytes" in seen.text, seen.text
+    assert seen.code != 0 and "the archive unpacks to more than the" in seen.text, seen.text
     assert not list(tmp_path.glob("cache/v1/models/*"))

@@ -8,6 +8,7 @@ import numpy as np
 
 import clients
 import tiers
+import waiting
 from repositories import REPEAT_CONFIG, identity_config, tensor
 
 pytestmark = tiers.measure
@@ -71,11 +72,13 @@ def load(server, model):
 
 def until(server, model, is_right, limit=LIMIT):
     """Waits for a load, and returns it."""
-    deadline = time.monotonic() + limit
-    while not is_right(seen := load(server, model)):
-        assert time.monotonic() < deadline, f"galatea_model_load of {model} stays at {seen}"
-        time.sleep(0.02)
-    return seen
+
+    def look():
+        seen = load(server, model)
+        assert is_right(seen), seen
+        return [seen]
+
+    return waiting.eventually(f"galatea_model_load of {model} is right", look, limit)[0]
 
 
 def mean(server, model, seconds):

@@ -254,23 +254,35 @@ def load(server, name):
     assert clients.ask(server.http, "POST", f"/v2/repository/models/{name}/load", {})[0] == 200
 
 
+def has_ended(connection):
+    """Whether the server has closed it, with or without a word."""
+    try:
+        connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 def test_connections_and_restarts_are_counted(after):
     server = after
     write_model(server.repository, "failing", "galatea", "failing", identity_config())
     load(server, "failing")
     assert value(server, "galatea_connections_limit") == 20
     host, port = server.http.split(":")
-    before = value(server, "galatea_connections_open")
     held = [socket.create_connection((host, int(port))) for _ in range(4)]
-    eventually("they are open", lambda: value(server, "galatea_connections_open") >= before + 4)
+    for connection in held:
+        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+    assert value(server, "galatea_connections_open") >= 4
     more = [socket.create_connection((host, int(port))) for _ in range(30)]
 
-    def told():
-        found = clients.metrics(server)
-        closed = found["galatea_connections_closed_total", 'reason="room"']
-        return closed + found["galatea_connections_refused_total", ""] >= 10
-
-    eventually("beyond the cap some are closed or refused", told)
+    # The page is asked for when no more of them come: its own connection is one that may have to give way.
+    eventually("beyond the cap some are closed or refused", lambda: sum(map(has_ended, held + more)) >= 14)
+    found = clients.metrics(server)
+    closed = found["galatea_connections_closed_total", 'reason="room"']
+    assert closed + found["galatea_connections_refused_total", ""] >= 10
     [connection.close() for connection in held + more]
     series = 'model="failing",version="1"'
     assert value(server, "galatea_model_instance_restarts_total", series) == 0
@@ -375,3 +387,30 @@ def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
     print(f"{len(text)} bytes in {seconds * 1000:.1f} ms")
     assert text.count("nv_inference_count{") == 200
     assert seconds < 3
+
+
+def test_a_model_that_could_not_be_loaded_is_seen(shared):
+    server = shared()
+    name = server.add("there", "identity", identity_config())
+    broken = server.write("broken", "no_such_backend", identity_config())
+    assert clients.ask(server.http, "POST", f"/v2/repository/models/{broken}/load", {})[0] == 400
+
+    def ready():
+        found = clients.metrics(server)
+        return [found.get(("galatea_model_ready", f'model="{model}",version="1"')) for model in (name, broken)]
+
+    assert ready() == [1, 0]
+    server.unload(name)
+    eventually("an unloaded model is not shown", lambda: ready() == [None, 0])
+
+
+def test_scrapers_that_ask_for_it_get_open_metrics(observed):
+    """As Prometheus asks: names and values are those of the text format."""
+    observed.add("asked", "identity", identity_config())
+    asked = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
+    status, headers, body = clients.ask(observed.metrics, "GET", "/metrics", headers=asked)
+    assert status == 200 and dict(headers)["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    text = body.decode()
+    assert text.endswith("\n# EOF\n") and "# TYPE nv_inference_count unknown" in text
+    names = lambda page: [line.split(" ")[0] for line in page.splitlines() if not line.startswith("#")]  # noqa: E731
+    assert names(text) == names(page(observed))

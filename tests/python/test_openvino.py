@@ -64,8 +64,8 @@ def check(got, wanted, tolerance=1e-6):
         np.testing.assert_allclose(got[name], array, rtol=10 * tolerance, atol=tolerance)
 
 
-ANSWERED = ["mlp", "mlp_joined", "picture", "picture_one", "square", "dynamic", "number", "fixed", "padded", "reshaped"]
-FILES = ["mlp_onnx", "mlp_saved_model", "mlp_frozen", "paddle"]
+ANSWERED = ["mlp", "mlp_joined", "picture", "picture_one", "square", "dynamic", "number", "dot", "fixed", "padded", "reshaped"]
+FILES = ["mlp_onnx", "mlp_saved_model", "mlp_frozen", "mlp_lite", "paddle"]
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
@@ -75,7 +75,7 @@ def test_alone(server, answers, model, protocol):
         for case in answers[model]:
             got = clients.infer(stock, protocol, model, as_sent(case["in"]))
             wanted = {name: case["out"][name] for name in got}
-            check(got, wanted)
+            check(got, as_sent(wanted))
 
 
 def test_one_after_another_and_side_by_side(server, answers):

@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
-DESCRIPTORS = ROOT / "crates" / "proto" / "src" / "generated" / "descriptors.bin"
+DESCRIPTORS = ROOT / "crates/shared/proto/src" / "generated" / "descriptors.bin"
 PACKAGE = ".inference"
 
 # fact -> (side that has it, reason)

@@ -177,6 +177,15 @@ ORDINARY = {
     "limits_of_its_own": "import resource; resource.getrlimit(resource.RLIMIT_NOFILE); result = 42",
     "memory_without_a_name": "import mmap, os; f = os.memfd_create('m'); os.ftruncate(f, 4096); mmap.mmap(f, 4096); result = 42",
     "pairs_of_sockets": "import socket; a, b = socket.socketpair(); a.send(b'42'); result = int(b.recv(9))",
+    "its_own_place_on_the_processors": "import os; os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+    "os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)); result = 42",
+    "requests_to_other_models": "import numpy as n\nr = pb.InferenceRequest(model_name='neighbour', requested_output_names=['OUT'],"
+    " inputs=[pb.Tensor('IN', n.array([b'result = 42'], object))]).exec()\n"
+    "result = int(pb.get_output_tensor_by_name(r, 'OUT').as_numpy()[0].split()[1])",
+    "readiness_of_other_models": "result = 42 if pb.is_model_ready('neighbour') else 0",
+    "metrics": "f = pb.MetricFamily(name='of_model', description='x', kind=pb.MetricFamily.COUNTER)\n"
+    "m = f.Metric(labels={}); m.increment(42); result = int(m.value())",
+    "lines_in_the_log": "pb.Logger.log_info('a line'); result = 42",
     "onnxruntime": "import onnxruntime; result = 42 if 'CPUExecutionProvider' in onnxruntime.get_available_providers() else 0",
 }
 AT_STANDARD = {
@@ -265,6 +274,39 @@ def test_paths_are_added_to_what_models_reach(places, tmp_path):
     flags = ("--python-isolation=strict", "--python-readable-path=/nowhere/data")
     with servers.galatea(tmp_path, *flags, wait=False) as server:
         server.wait_for_line("--python-readable-path=/nowhere/data: there is no such file or folder")
+
+
+def test_a_model_that_is_named_loads_what_the_repository_has(tmp_path):
+    write_model(tmp_path, "named", "galatea", "python", CONFIG, {"1/model.py": MODEL})
+    write_model(tmp_path, "other", "galatea", "python", CONFIG, {"1/model.py": MODEL})
+    flags = ("--python-isolation=strict", "--model-control-mode=explicit", "--load-model=named", "--python-model-control=named")
+    with servers.galatea(tmp_path, *flags) as server:
+        def run(code):
+            body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [code]}]}
+            return json.loads(clients.ask(server.http, "POST", "/v2/models/named/infer", body)[2])["outputs"][0]["data"][0]
+
+        assert run("pb.load_model('other'); result = pb.is_model_ready('other')") == "done: True"
+        for brought in ("config='{}'", "files={'file:1/model.py': b''}"):
+            said = run(f"pb.load_model('other', {brought})")
+            assert "only as the model repository has them" in said, said
+        assert run("pb.unload_model('other'); result = 42") == "done: 42"
+
+
+def test_a_hardened_server_controls_no_models_for_a_model(tmp_path):
+    write_model(tmp_path, "m", "galatea", "python", CONFIG, {"1/model.py": MODEL})
+    flags = ("--hardened", "--python-isolation=none", "--model-control-mode=explicit", "--load-model=m")
+    with servers.galatea(tmp_path, *flags) as server:
+        body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": ["pb.unload_model('m')"]}]}
+        said = json.loads(clients.ask(server.http, "POST", "/v2/models/m/infer", body)[2])["outputs"][0]["data"][0]
+        assert "may not load or unload models (--hardened); --python-model-control=m allows it" in said, said
+
+
+def test_the_page_has_what_each_level_refuses():
+    page = Path(__file__).parents[2] / "docs/python-isolation.md"
+    level = lambda attempt: "`standard` and `strict`" if attempt.at_standard else "`strict`"  # noqa: E731
+    rows = [f"| {attempt.name.replace('_', ' ')} | {level(attempt)} |" for attempt in isolation_attempts.ALL]
+    missing = [row for row in rows if row not in page.read_text()]
+    assert not missing, "write to docs/python-isolation.md:\n" + "\n".join(missing)
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])

@@ -225,24 +225,6 @@ def test_what_nobody_waits_for_is_not_executed(started):
     assert not gates.has_begun("gone")
 
 
-def test_what_waits_longer_than_its_caller_is_rejected_and_not_executed(started):
-    """The real server rejects it, too, but answers only when an instance is free, and only with a dynamic batcher."""
-    gates = started("galatea", 1)
-    first = gates.begin("a")
-    # So short that it is over when the instance is free, whenever that is.
-    late = [gates.send("late", timeout=1) for _ in range(3)]
-    eventually("all are refused or wait", lambda: sum(answer.done() for answer in late) + gates.pending() == 3)
-    gates.permit("a", "late")
-    assert [answer.result(LIMIT) for answer in first] == [200]
-    assert [answer.result(LIMIT) for answer in late] == [503] * 3
-    assert not gates.has_begun("late")
-    failures = {labels: v for (name, labels), v in clients.metrics(gates.server).items()
-                if name == "nv_inference_request_failure" and f'model="{gates.model}"' in labels and v}
-    assert len(failures) == 1 and all('reason="REJECTED"' in labels for labels in failures), failures
-    assert list(failures.values()) == [3]
-    assert clients.statistics(gates.server, gates.model)["execution_count"] == 1
-
-
 FINALIZES = """\
 import os
 import time

@@ -75,15 +75,6 @@ def test_a_model_in_an_endless_loop_is_replaced(looping):
     check_successor(looping, first)
 
 
-def test_the_timeout_of_a_request_bounds_how_long_its_caller_waits(looping):
-    """The worker is busy with it, and is not ended for it: the loop has no end, that is the watchdog's business."""
-    first = pid_of(looping, "runner")
-    body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "INT32", "data": [77]}], "parameters": {"timeout": 200_000}}
-    status, _, answer = clients.ask(looping.http, "POST", "/v2/models/runner/infer", body)
-    assert status == 503 and b"Request timeout expired" in answer, answer
-    check_successor(looping, first)
-
-
 def test_a_model_loaded_with_its_files_restarts(shared):
     """Its files came over the network: they are there for as long as the model, not only for the load."""
     server = shared()

@@ -67,8 +67,23 @@ class TritonPythonModel:
 '''
 
 
+# Each request is answered by a thread of its own, when `execute` may have returned.
+ANSWERED_LATER = """
+    def execute(self, requests):
+        for request in requests:
+            threading.Thread(target=self.answer, args=(request,)).start()
+
+    def answer(self, request):
+        request.get_response_sender().send(self.step(request), flags=pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
 def write_python(path):
     path.with_name("model.py").write_text(KEPT_IN_PYTHON)
+
+
+def write_python_later(path):
+    path.with_name("model.py").write_text("import threading\n" + KEPT_IN_PYTHON + ANSWERED_LATER)
 
 
 def write_graph(path):
@@ -103,6 +118,7 @@ MODELS = {
     **{f"kept_isolated_{name}": (kept_config(strategy) + ISOLATED, write_kept) for name, strategy in STRATEGIES.items()},
     **{f"kept_{name}": (kept_config(strategy), write_kept) for name, strategy in STRATEGIES.items()},
     "kept_python": (kept_config(STRATEGIES["oldest"]), write_python),
+    **{f"kept_later_{name}": (kept_config(strategy), write_python_later) for name, strategy in STRATEGIES.items()},
     "kept_tensorflow": ('platform: "tensorflow_graphdef"\n' + kept_config(STRATEGIES["direct"]), write_graph),
     "kept_openvino": ('default_model_filename: "model.onnx"\n' + kept_config(STRATEGIES["oldest"]), write_kept),
 }
@@ -110,7 +126,7 @@ MODELS = {
 
 def add(path, name):
     text, write = MODELS[name]
-    backend = name.removeprefix("kept_") if name in ("kept_python", *ENGINES) else "onnxruntime"
+    backend = name.removeprefix("kept_") if name in ("kept_python", *ENGINES) else "python" if "later" in name else "onnxruntime"
     write(repositories.write_model(path, name, "galatea", backend, text) / "1/model.onnx")
 
 

@@ -227,9 +227,15 @@ def test_the_log_is_quiet_about_what_goes_well(made, tmp_path):
     assert not noise
 
 
-@pytest.mark.parametrize("path", ["model.savedmodel", "model.savedmodel/saved_model.pb"])
-def test_a_saved_model_is_served_by_its_path(made, path):
+@pytest.mark.parametrize("path", ["model.savedmodel", "model.savedmodel/saved_model.pb", "flowers.savedmodel", "flowers"])
+def test_a_saved_model_is_served_by_its_path(made, path, tmp_path):
     folder = made / "repository/perceptron/1"
+    if path.startswith("flowers"):
+        # A name of its own, as people export it.
+        shutil.copytree(folder / "model.savedmodel", tmp_path / path)
+        folder = tmp_path
+        config = subprocess.run([servers.galatea_binary(), "config", folder / path], capture_output=True, text=True, timeout=60)
+        assert 'platform: "tensorflow_savedmodel"' in config.stdout, config
     given, wanted = answers(made, "perceptron")
     with servers.Server([servers.galatea_binary(), "serve", folder / path, *PORTS]) as running, clients.client(running, "http") as stock:
         name = json.loads(clients.ask(running.http, "POST", "/v2/repository/index")[2])[0]["name"]

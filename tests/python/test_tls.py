@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
 import tritonclient.http as httpclient
+from tritonclient.utils import InferenceServerException
 
 import certificates
 import clients
@@ -343,7 +344,7 @@ def test_files_that_cannot_be_used(protocol, files):
         (pair(key=other.key), "is not that of the certificate in", "CN=localhost"),
         (pair(turned), "number 2 of the file", "it must be the first"),
         (expired, "expired on 20", "renew it"),
-        (pair("/dev/zero"), "longer than"),
+        (pair("/dev/zero"), "not a regular file"),
     ]:
         text = refused(files, *of(made))
         assert all(part in text for part in said), (said, text)
@@ -419,3 +420,16 @@ def test_the_console_over_https(server, files):
     """The page and what it asks for: every address in it is one of the same server, without a scheme."""
     status, body = get(https(files, server.http), "/")
     assert status == 200 and b"http://" not in body.replace(b"http://www.w3.org", b"")
+
+
+def test_certificates_of_version_1(files):
+    """openssl 3.0 makes them where it is given no extensions. That of the server is taken with a warning, as by the real one; that
+    of a client is refused with the reason."""
+    old, roots = files.authority.issue(version=1), files.authority.certificate
+    assert "Version: 1" in certificates.openssl("x509", "-in", old.certificate, "-noout", "-text")
+    with servers.galatea(files.models, *grpc_flags(old, roots)) as server:
+        server.wait_for_line("is of version 1, which names no hosts")
+        infers(stock(server, "grpc", roots, files.client), "grpc")
+        with pytest.raises(InferenceServerException):
+            infers(stock(server, "grpc", roots, old), "grpc")
+        server.wait_for_line("the client's certificate is of version 1, which says neither whose it is nor what for")

@@ -5,16 +5,23 @@ import os
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
 
 import pytest
 
+import browser
 import certificates
+import clients
+import raw_http
+import raw_http2
+import repositories
 import servers
 import tiers
 from test_tls import LIMIT, Files, context, curl, get, grpc_flags, https, https_flags, infers, localhost, stock
+from waiting import eventually
 
 RELOADED = "Reloaded the TLS certificate of "
 
@@ -103,7 +110,7 @@ def test_a_new_certificate_loses_no_connection(files, live):
 
 
 def test_a_broken_pair_keeps_the_old(files, live):
-    failed = "the TLS files have changed and cannot be used, the certificate of before stays: "
+    failed = "the TLS files cannot be used as they are now, the certificate of before stays: "
     running, other = live.server, files.authority.issue()
     before = serial_shown(files, running.http)
     running.log_begins = len(running.log)
@@ -290,3 +297,55 @@ def test_slow_handshakes_hold_up_nobody(key, files):
             for thread in floods:
                 thread.join()
         assert sorted(waits)[len(waits) // 2] < 0.5
+
+
+# The model answers with zeros of so many bytes when it is sent nothing.
+ZEROS = 16_000_000
+MEMORY = ("galatea_memory_budget_used_bytes", "")
+
+
+@pytest.mark.parametrize("transport", ["plain", "tls"])
+def test_an_answer_that_nobody_reads_is_given_up_over_every_transport(files, tmp_path, transport):
+    vector = '{ name: "%s" data_type: TYPE_FP32 dims: [ ' + str(ZEROS // 4) + " ] %s }"
+    config = f"input [ {vector % ('INPUT0', 'optional: true')} ]\noutput [ {vector % ('OUTPUT0', '')} ]\n"
+    repositories.write_model(tmp_path, "zeros", "galatea", "identity", config)
+    flags = [*https_flags(files.server), *grpc_flags(files.server)] if transport == "tls" else []
+    body = b'{"inputs": [], "parameters": {"binary_data_output": true}}'
+    windows = raw_http2.frame(raw_http2.SETTINGS, 0, 0, struct.pack(">HI", raw_http2.INITIAL_WINDOW, 2**31 - 1))
+    windows += raw_http2.frame(raw_http2.WINDOW, 0, 0, struct.pack(">I", 2**31 - 1 - 65535))
+    call = raw_http2.frame(raw_http2.HEADERS, raw_http2.END_HEADERS, 1, raw_http2.call("ModelInfer"))
+    call += raw_http2.frame(raw_http2.DATA, raw_http2.END_STREAM, 1, raw_http2.message(b"\x0a\x05zeros"))
+    with servers.galatea(tmp_path, "--connection-progress-timeout-secs=1", *flags) as server:
+        used = lambda: clients.metrics(server)[MEMORY]  # noqa: E731
+        for address, sent in (
+            (server.http, raw_http.post("/v2/models/zeros/infer", body)), (server.grpc, raw_http2.PREFACE + windows + call),
+        ):
+            host, port = address.split(":")
+            connection = raw_http.connect((host, int(port)), LIMIT, receive_buffer=4096)
+            if transport == "tls":
+                made = context(files)
+                made.set_alpn_protocols(["h2"] if address == server.grpc else ["http/1.1"])
+                connection = made.wrap_socket(connection, server_hostname="localhost")
+            with connection:
+                connection.sendall(sent)
+                eventually("the answer waits", lambda: used() > ZEROS / 4)
+                eventually("the answer is given up", lambda: used() < ZEROS / 100)
+
+
+def test_a_page_in_a_browser_makes_no_calls_of_grpc(files):
+    """Each way in which a page can have its browser send bytes to another site unasked."""
+    unload = raw_http2.message(b"\x12\x08identity")
+    body = f"new Uint8Array({list(unload)})"
+    explicit = ("--model-control-mode=explicit", "--load-model=*")
+    with servers.galatea(files.models, *explicit, *https_flags(files.server), *grpc_flags(files.server)) as server, \
+            browser.open_browser(ignore_https_errors=True) as page:
+        page.goto(f"https://{server.http}/v2/health/live")
+        call = f"https://{server.grpc}{raw_http2.SERVICE}RepositoryModelUnload"
+        for options in ("method: 'GET'", f"method: 'POST', body: {body}", f"method: 'POST', body: new Blob([{body}], {{type: 'text/plain'}})"):
+            page.evaluate(f"fetch('{call}', {{mode: 'no-cors', credentials: 'include', {options}}}).then(String, String)")
+        # One that the browser asks about first.
+        page.evaluate(f"fetch('{call}', {{method: 'POST', headers: {{'content-type': 'application/grpc'}}, body: {body}}}).then(String, String)")
+        told = ("Bad method header", "Missing :te header")
+        eventually("the calls have come", lambda: all(text in server.text() for text in told))
+        with stock(server, "grpc", files.authority.certificate) as client:
+            infers(client, "grpc")

@@ -77,6 +77,11 @@ class Up:
         return self.wait_for(r"^curl ")
 
     @property
+    def infer(self):
+        """The line for `galatea infer`."""
+        return self.wait_for(r"^galatea infer ")
+
+    @property
     def http(self):
         return re.search(r"localhost:\d+|127\.0\.0\.1:\d+", self.wait_for(r"^Serving "))[0]
 
@@ -122,6 +127,17 @@ def paste(line):
     return {output["name"]: output["data"] for output in outputs}
 
 
+def paste_own(line, folder):
+    """The outputs of a line with `galatea`, which is found as on a machine where it is installed."""
+    link = folder / "galatea"
+    link.unlink(missing_ok=True)
+    link.symlink_to(servers.galatea_binary())
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", f"{line} --json"], capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    return {output["name"]: output["data"] for output in json.loads(done.stdout)["outputs"]}
+
+
 def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
@@ -132,6 +148,11 @@ def test_the_first_line_gets_an_answer_that_means_something(tmp_path):
             up.serving()
             assert paste(up.line)["kind"] == ["elf"]
             assert paste(up.line)["probability"][0] > 0.9
+            assert paste_own(up.infer, tmp_path)["kind"] == ["elf"]
+            assert paste_own(up.infer.replace("@/bin/sh", f"@{EXAMPLES}/../make_simple.py"), tmp_path)["kind"] == ["python"]
+            for ending in ("txt", "json", "png", "tar.gz", "wav"):
+                (tmp_path / f"copy.{ending}").write_bytes(open("/bin/sh", "rb").read())
+                assert paste_own(up.infer.replace("/bin/sh", f"{tmp_path}/copy.{ending}"), tmp_path)["kind"] == ["elf"], ending
             for content, kind in {
                 "import os\n\n\ndef here():\n    return os.getcwd()\n": "python",
                 "<!DOCTYPE html>\n<html><body><p>x</p></body></html>\n": "html",
@@ -164,7 +185,7 @@ def test_features_of_a_file_are_those_of_the_models_makers(tmp_path):
     import numpy as np
     import onnxruntime
 
-    model = servers.ROOT / "crates/server/src/up/examples/magika/file_bytes/1/model.onnx"
+    model = servers.ROOT / "crates/program/server/src/up/examples/magika/file_bytes/1/model.onnx"
     session = onnxruntime.InferenceSession(model)
     random = np.random.default_rng(0)
     blanks = b" \t\n\r\x0b\x0c"
@@ -190,6 +211,7 @@ def test_sentences(tmp_path):
     with Up("minilm", *free(), f"--backend-config=python,python-interpreter={sys.executable}", home=tmp_path, env=processes.offline(WHEELS)) as up:
         up.serving()
         same, meal, baby = paste(up.line)["closeness"]
+        assert paste_own(up.infer, tmp_path)["closeness"] == pytest.approx([same, meal, baby], abs=1e-3)
         assert abs(same - 1) < 1e-4 and meal > 0.5 and -0.2 < baby < 0.1
         many = json.dumps({"inputs": [{"name": "text", "shape": [33], "datatype": "BYTES", "data": ["x"] * 33}]})
         with pytest.raises(urllib.error.HTTPError) as refused:
@@ -202,6 +224,7 @@ def test_the_built_in_one_needs_nothing(tmp_path):
     with Up("simple", *free(), home="/proc/nowhere", env=env) as up:
         up.serving()
         assert paste(up.line) == {"OUTPUT0": [11, 22, 33, 44], "OUTPUT1": [9, 18, 27, 36]}
+        assert paste_own(up.infer, tmp_path) == paste(up.line)
 
 
 def failures(tmp_path):

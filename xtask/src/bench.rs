@@ -4,7 +4,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{demo, process, setup, suite::Tier};
+use crate::{
+    demo, process,
+    setup::{self, Tier},
+};
 
 pub fn run(args: &[String]) -> Result<()> {
     setup::for_tier(Tier::Measure)?;

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::process;
 
 pub fn run(args: &[String]) -> Result<()> {
-    let manifest = process::root().join("crates/proto/codegen/Cargo.toml");
+    let manifest = process::root().join("crates/shared/proto/codegen/Cargo.toml");
     process::run(
         process::cargo()
             .arg("run")

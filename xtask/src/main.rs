@@ -13,6 +13,7 @@ mod dist;
 mod docs;
 mod fuzz;
 mod mutants;
+mod platforms;
 mod process;
 mod setup;
 mod soak;
@@ -45,6 +46,8 @@ usage: cargo xtask <task> [options]
                      the lines that a tier of the tests runs, by crate; fails where a crate lost more than a point of FILE
   mutants [--check] [name...]
                      the faults of tests/mutants, one after the other: does the test that each names notice it?
+  platforms [TARGET...]
+                     check that the crates compile for other systems: ARM Linux whole, macOS without isolated models
   dist [--target x86_64|aarch64] [--out DIR] [--program PATH] [--compression 0..9]
                      the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
   docs               the documentation as a site in target/docs; a link that leads nowhere fails
@@ -80,6 +83,7 @@ fn run() -> Result<()> {
         "fuzz" => fuzz::run(&rest),
         "coverage" => coverage::run(&rest),
         "mutants" => mutants::run(&rest),
+        "platforms" => platforms::run(&rest),
         "dist" => dist::run(&rest),
         "docs" => docs::run(&rest),
         "setup" => setup::run(&rest),

@@ -7,7 +7,7 @@ import grpc from "@grpc/grpc-js";
 import protoLoader from "@grpc/proto-loader";
 
 const address = process.argv[2] ?? "localhost:8001";
-const protos = process.argv[3] ?? fileURLToPath(new URL("../../../crates/proto/proto", import.meta.url));
+const protos = process.argv[3] ?? fileURLToPath(new URL("../../../crates/shared/proto/proto", import.meta.url));
 const definition = protoLoader.loadSync("kserve.proto", { includeDirs: [protos], keepCase: true, longs: Number });
 const { inference } = grpc.loadPackageDefinition(definition);
 const client = new inference.GRPCInferenceService(address, grpc.credentials.createInsecure());

@@ -2,3 +2,4 @@
 
 pub mod overrides;
 pub mod sequence;
+pub mod states;

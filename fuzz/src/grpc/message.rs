@@ -1,10 +1,8 @@
 //! Any bytes as the message of an inference request.
 
 use bytes::Bytes;
-use galatea_protocol::{
-    NoRegions,
-    grpc::{Pieces, RequestMessage, decode},
-};
+use galatea_engine::RegionTable;
+use galatea_protocol::grpc::{Pieces, RequestMessage, decode};
 
 use crate::{
     memory::{Bound, bounded},
@@ -23,7 +21,7 @@ pub fn run(data: &[u8]) {
     let whole = bounded(bytes.len(), BOUND, || RequestMessage::read(pieces(bytes, u8::MAX)).ok());
     assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
     let decoded = |message: Option<RequestMessage>| {
-        bounded(bytes.len(), BOUND, || Some(decode(message?, model, &NoRegions)))
+        bounded(bytes.len(), BOUND, || Some(decode(message?, model, &RegionTable::default())))
     };
     // Not-a-number differs from itself, so the comparison is by what is printed.
     assert_eq!(format!("{:?}", decoded(cut)), format!("{:?}", decoded(whole)));

@@ -2,15 +2,13 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use bytes::Bytes;
+use galatea_engine::RegionTable;
 use galatea_proto::inference::{
     InferParameter, InferTensorContents, ModelInferRequest,
     infer_parameter::ParameterChoice,
     model_infer_request::{InferInputTensor, InferRequestedOutputTensor},
 };
-use galatea_protocol::{
-    NoRegions,
-    grpc::{RequestMessage, decode},
-};
+use galatea_protocol::grpc::{RequestMessage, decode};
 use prost::Message as _;
 
 use super::message::{BOUND, pieces};
@@ -38,14 +36,19 @@ pub fn run(data: &[u8]) {
     let model = &*MODEL;
     let mut message = request.message().encode_to_vec();
     let decoded = bounded(message.len(), BOUND, || {
-        decode(RequestMessage::read(pieces(&message, size)).expect("a message"), model, &NoRegions)
+        decode(
+            RequestMessage::read(pieces(&message, size)).expect("a message"),
+            model,
+            &RegionTable::default(),
+        )
     });
     let (decoded, _) = decoded.expect("a valid request");
     assert_eq!(decoded.id, request.id);
     assert_holds(&decoded, request.inputs.iter());
     edits::apply(&mut message, &edits);
     let _ = bounded(message.len(), BOUND, || {
-        decode(RequestMessage::read(pieces(&message, size)).ok()?, model, &NoRegions).ok()
+        decode(RequestMessage::read(pieces(&message, size)).ok()?, model, &RegionTable::default())
+            .ok()
     });
 }
 

@@ -1,12 +1,10 @@
 //! Bodies of HTTP requests, any bytes: an answer or an error, never a panic, and never much more memory than bytes.
 
 use bytes::Bytes;
-use galatea_protocol::{
-    NoRegions,
-    http::{
-        decode, decode_generate, decode_index, decode_load, decode_log_change,
-        decode_sagemaker_load, decode_unload,
-    },
+use galatea_engine::RegionTable;
+use galatea_protocol::http::{
+    decode, decode_generate, decode_index, decode_load, decode_log_change, decode_sagemaker_load,
+    decode_unload,
 };
 use galatea_types::InferRequest;
 
@@ -22,7 +20,9 @@ pub const BOUND: Bound = Bound { per_byte: 64, base: 16 << 10 };
 pub fn json(data: &[u8]) {
     let body = Bytes::copy_from_slice(data);
     let model = &*MODEL;
-    let decoded = bounded(data.len(), BOUND, || decode(&body, data.len(), model, None, &NoRegions));
+    let decoded = bounded(data.len(), BOUND, || {
+        decode(&body, data.len(), model, None, &RegionTable::default())
+    });
     if let Ok((request, _)) = decoded {
         // No data is a binary tensor of size 0.
         assert_filled(&request, true);
@@ -34,7 +34,9 @@ pub fn binary(data: &[u8]) {
     let Some((header_length, body)) = data.split_first_chunk::<2>() else { return };
     let (body, model) = (Bytes::copy_from_slice(body), &*MODEL);
     let header_length = usize::from(u16::from_le_bytes(*header_length));
-    let _ = bounded(body.len(), BOUND, || decode(&body, header_length, model, Some(1), &NoRegions));
+    let _ = bounded(body.len(), BOUND, || {
+        decode(&body, header_length, model, Some(1), &RegionTable::default())
+    });
 }
 
 /// A generate request.

@@ -2,7 +2,8 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use bytes::Bytes;
-use galatea_protocol::{NoRegions, http::decode};
+use galatea_engine::RegionTable;
+use galatea_protocol::http::decode;
 use serde_json::{Value, json};
 
 use super::body::BOUND;
@@ -45,14 +46,15 @@ pub fn run(data: &[u8]) {
     edits::apply(&mut body, &edits);
     let (body, model) = (Bytes::from(body), &*MODEL);
     let _ = bounded(body.len(), BOUND, || {
-        decode(&body, header_length.min(body.len()), model, Some(1), &NoRegions)
+        decode(&body, header_length.min(body.len()), model, Some(1), &RegionTable::default())
     });
 }
 
 fn check(request: &Request, body: &[u8], header_length: usize) {
     let (body, model) = (Bytes::copy_from_slice(body), &*MODEL);
-    let decoded =
-        bounded(body.len(), BOUND, || decode(&body, header_length, model, Some(1), &NoRegions));
+    let decoded = bounded(body.len(), BOUND, || {
+        decode(&body, header_length, model, Some(1), &RegionTable::default())
+    });
     let (decoded, _) = decoded.expect("a valid request");
     assert_eq!(decoded.id, request.id.as_deref().unwrap_or_default());
     assert_holds(&decoded, request.inputs.iter().map(|input| &input.values));

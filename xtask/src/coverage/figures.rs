@@ -133,9 +133,9 @@ mod tests {
             json!({"filename": path, "summary": {"lines": {"count": count, "covered": covered}}})
         };
         let files = [
-            file("crates/access/src/gate.rs", 10, 5),
-            file("crates/access/src/jwt/tests.rs", 10, 10),
-            file("crates/http/tests/service/main.rs", 10, 10),
+            file("crates/core/access/src/gate.rs", 10, 5),
+            file("crates/core/access/src/jwt/tests.rs", 10, 10),
+            file("crates/front/http/tests/service/main.rs", 10, 10),
             file("crates/perf/load/src/lib.rs", 4, 4),
             file("xtask/src/main.rs", 10, 10),
             json!({"filename": "/elsewhere/lib.rs", "summary": {"lines": {"count": 9, "covered": 9}}}),

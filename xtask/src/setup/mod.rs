@@ -10,6 +10,7 @@ mod object_stores;
 pub mod peers;
 mod redis;
 mod steps;
+mod tier;
 
 use std::{
     fs,
@@ -20,10 +21,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{process, suite::Tier};
+use crate::process;
 
-pub use self::steps::{debian, dir, python};
 use self::steps::{list_path, listing, pip, place, step, unpack};
+pub use self::{
+    steps::{debian, dir, python},
+    tier::Tier,
+};
 
 /// Pinned packages need one of these; Triton's wheel has a stub for each of them.
 const PYTHONS: [&str; 4] = ["python3.11", "python3.12", "python3.13", "python3"];
@@ -65,6 +69,7 @@ const PARTS: &[Part] = &[
     required("docs", Tier::Peers, site),
     required("deploy-checks", Tier::Peers, deploy::checks),
     required("languages", Tier::Peers, languages::languages),
+    optional("other-clients", Tier::Peers, other_clients),
     optional("triton", Tier::Peers, peers::triton),
     optional("tagger", Tier::Peers, peers::tagger),
     optional("azure", Tier::Peers, object_stores::azure),
@@ -168,6 +173,11 @@ pub fn dist_tools() -> Result<PathBuf> {
 /// What packages, compose file and workflows are checked with.
 fn dist_checks() -> Result<()> {
     environment("dist-checks").map(drop)
+}
+
+/// Clients of this protocol that others make.
+fn other_clients() -> Result<()> {
+    environment("other-clients").map(drop)
 }
 
 /// What the description of the HTTP routes is checked with.

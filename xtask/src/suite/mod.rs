@@ -14,13 +14,13 @@ use std::{path::PathBuf, thread, time::Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{demo, docs, setup};
-
-use self::options::{Options, What};
-pub use self::{
-    checks::{advisories, deny},
-    options::Tier,
+use crate::{
+    demo, docs,
+    setup::{self, Tier},
 };
+
+pub use self::checks::{advisories, deny};
+use self::options::{Options, What};
 
 /// Runs the tiers that the arguments name, or one test.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]

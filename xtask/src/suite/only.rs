@@ -52,7 +52,7 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
 }
 
 /// A text in the tests, and the part of the setup that it uses.
-const USES: [(&str, &str); 22] = [
+const USES: [(&str, &str); 24] = [
     ("EXAMPLES", "models"),
     ("has_libtorch", "libtorch"),
     ("has_perf_analyzer", "perf_analyzer"),
@@ -60,10 +60,12 @@ const USES: [(&str, &str); 22] = [
     ("PEERS / \"client-", "languages"),
     ("PEERS / \"deploy-", "deploy-checks"),
     ("PEERS / \"dist-checks", "dist-checks"),
+    ("PEERS / \"docs-venv", "docs"),
     ("PEERS / \"engines", "engines"),
     ("PEERS / \"models-venv", "python-models"),
     ("PEERS / \"object-stores", "object-stores"),
     ("PEERS / \"openapi-checks", "openapi-checks"),
+    ("PEERS / \"other-clients", "other-clients"),
     ("PEERS / \"perf_analyzer", "perf_analyzer"),
     ("PEERS / \"prometheus", "prometheus"),
     ("PEERS / \"pythons", "pythons"),

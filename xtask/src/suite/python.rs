@@ -4,8 +4,10 @@ use std::{path::Path, process::Command, thread};
 
 use anyhow::{Result, bail};
 
-use super::options::Tier;
-use crate::{process, setup};
+use crate::{
+    process,
+    setup::{self, Tier},
+};
 
 /// pytest's exit status where no test fits.
 const NO_TESTS: i32 = 5;
@@ -30,7 +32,7 @@ pub fn worker() -> Result<()> {
 }
 
 fn worker_in(folder: &Path) -> (bool, String) {
-    let tests = process::root().join("crates/backend-python/worker-tests");
+    let tests = process::root().join("crates/backends/python/worker-tests");
     process::output(
         Command::new(folder.join("bin/python"))
             .args(["-m", "unittest", "test_arguments", "test_children", "test_execute"])

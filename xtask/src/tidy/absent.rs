@@ -19,21 +19,22 @@ const EXITING: Absence = ("exiting", &["process", ":", ":", "exit"]);
 
 /// Crates, and what they do without, tests excepted.
 const ABSENT: &[(&str, &[Absence])] = &[
-    ("crates/types", &[FILES, SOCKETS]),
-    ("crates/command-line", &[PRINTING, EXITING]),
-    ("crates/telemetry", &[SOCKETS]),
-    ("crates/config", &[FILES, SOCKETS]),
-    ("crates/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
-    ("crates/backend-builtin", &[PROTOBUF]),
-    ("crates/backend-onnx", &[PROTOBUF]),
-    ("crates/backend-process", &[PROTOBUF]),
-    ("crates/backend-python", &[PROTOBUF]),
-    ("crates/worker", &[PROTOBUF]),
-    ("crates/backend-tensorflow", &[PROTOBUF]),
-    ("crates/backend-torch", &[PROTOBUF]),
-    ("crates/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
-    ("crates/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
-    ("crates/engine", &[SOCKETS, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
+    ("crates/shared/types", &[FILES, SOCKETS]),
+    ("crates/shared/command-line", &[PRINTING, EXITING]),
+    ("crates/program/serve", &[PRINTING, EXITING]),
+    ("crates/core/telemetry", &[SOCKETS]),
+    ("crates/core/config", &[FILES, SOCKETS]),
+    ("crates/core/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
+    ("crates/backends/builtin", &[PROTOBUF]),
+    ("crates/backends/onnx", &[PROTOBUF]),
+    ("crates/backends/process", &[PROTOBUF]),
+    ("crates/backends/python", &[PROTOBUF]),
+    ("crates/backends/worker", &[PROTOBUF]),
+    ("crates/backends/tensorflow", &[PROTOBUF]),
+    ("crates/backends/torch", &[PROTOBUF]),
+    ("crates/front/protocol", &[FILES, SOCKETS, ASYNC_RUNTIMES]),
+    ("crates/core/scheduler", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
+    ("crates/core/engine", &[SOCKETS, PROTOBUF, SYSTEM_CLOCK, ELAPSED]),
     ("crates/perf/types", &[FILES, SOCKETS]),
     ("crates/perf/report", &[SOCKETS, CLOCKS]),
 ];
@@ -44,7 +45,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
 }
 
 /// What other crates' tests are helped with (`src/testing`, a feature) is not part of the program either.
-fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
+pub fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
     file.path.contains("/tests/")
         || file.path.contains("/src/testing/")
         || workspace.is_test_module(file)
@@ -68,22 +69,25 @@ mod tests {
         let in_tests =
             "fn f(now: Instant) {}\n#[cfg(test)]\nmod tests { fn f() { Instant::now() } }";
         let found = faults(&made_up(&[
-            ("crates/config/src/a.rs", text),
-            ("crates/config/src/tests/a.rs", text),
-            ("crates/config/tests/a.rs", text),
-            ("crates/config/src/testing/a.rs", text),
-            ("crates/scheduler/src/a.rs", "use tokio::runtime; // use std::net;"),
-            ("crates/scheduler/src/b.rs", "fn f() { let begin = Instant::now(); begin.elapsed() }"),
-            ("crates/scheduler/src/c.rs", in_tests),
-            ("crates/runtimes/src/a.rs", text),
+            ("crates/core/config/src/a.rs", text),
+            ("crates/core/config/src/tests/a.rs", text),
+            ("crates/core/config/tests/a.rs", text),
+            ("crates/core/config/src/testing/a.rs", text),
+            ("crates/core/scheduler/src/a.rs", "use tokio::runtime; // use std::net;"),
+            (
+                "crates/core/scheduler/src/b.rs",
+                "fn f() { let begin = Instant::now(); begin.elapsed() }",
+            ),
+            ("crates/core/scheduler/src/c.rs", in_tests),
+            ("crates/backends/runtimes/src/a.rs", text),
         ]));
         assert_eq!(
             found,
             [
-                "crates/config/src/a.rs: its crate does without files",
-                "crates/scheduler/src/a.rs: its crate does without an async runtime",
-                "crates/scheduler/src/b.rs: its crate does without the system's clock (take a `Clock`)",
-                "crates/scheduler/src/b.rs: its crate does without the system's clock (take `Clock::since`)",
+                "crates/core/config/src/a.rs: its crate does without files",
+                "crates/core/scheduler/src/a.rs: its crate does without an async runtime",
+                "crates/core/scheduler/src/b.rs: its crate does without the system's clock (take a `Clock`)",
+                "crates/core/scheduler/src/b.rs: its crate does without the system's clock (take `Clock::since`)",
             ]
         );
     }

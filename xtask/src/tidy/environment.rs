@@ -1,9 +1,10 @@
-//! The environment of the process is read in the program alone; other code receives variables as arguments.
+//! The environment of the process is read in the program and the library that it serves with; other code receives
+//! variables as arguments.
 
 use super::source::{SourceFile, Workspace};
 
-/// The program, and the tasks.
-const READERS: [&str; 2] = ["crates/server", "xtask"];
+/// The program, the library that it serves with, and the tasks.
+const READERS: [&str; 3] = ["crates/program/server", "crates/program/serve", "xtask"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let is_bound = |file: &&SourceFile| file.is_in_src() && !READERS.contains(&file.krate.as_str());
@@ -26,16 +27,16 @@ mod tests {
     #[test]
     fn readers_are_named_outside_the_program() {
         let found = faults(&made_up(&[
-            ("crates/engine/src/a.rs", "fn f() { std::env::var_os(\"A\"); }"),
-            ("crates/engine/src/b.rs", "fn f() { env!(\"A\"); env::temp_dir(); }"),
-            ("crates/engine/tests/it.rs", "fn f() { env::var(\"A\"); }"),
-            ("crates/engine/src/parts/mod.rs", "#[cfg(test)]\nmod golden;"),
-            ("crates/engine/src/parts/golden.rs", "fn f() { env::var(\"A\"); }"),
-            ("crates/server/src/main.rs", "fn f() { env::var(\"A\"); }"),
+            ("crates/core/engine/src/a.rs", "fn f() { std::env::var_os(\"A\"); }"),
+            ("crates/core/engine/src/b.rs", "fn f() { env!(\"A\"); env::temp_dir(); }"),
+            ("crates/core/engine/tests/it.rs", "fn f() { env::var(\"A\"); }"),
+            ("crates/core/engine/src/parts/mod.rs", "#[cfg(test)]\nmod golden;"),
+            ("crates/core/engine/src/parts/golden.rs", "fn f() { env::var(\"A\"); }"),
+            ("crates/program/server/src/main.rs", "fn f() { env::var(\"A\"); }"),
         ]));
         assert_eq!(
             found,
-            ["crates/engine/src/a.rs: reads the process's environment; have it given"]
+            ["crates/core/engine/src/a.rs: reads the process's environment; have it given"]
         );
     }
 }

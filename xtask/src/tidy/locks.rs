@@ -3,7 +3,7 @@
 use super::source::{SourceFile, Workspace};
 
 /// Where the decision stands.
-const HOME: &str = "crates/types/src/lock.rs";
+const HOME: &str = "crates/shared/types/src/lock.rs";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let is_bound = |file: &&SourceFile| file.is_in_src() && file.path != HOME;

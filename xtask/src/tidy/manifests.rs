@@ -1,4 +1,4 @@
-//! What the manifests say: layers and wings, foreign libraries, licences.
+//! Checks the manifests: which crates depend on which, foreign libraries, licences.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::process;
 
-/// What speaks a wire protocol: only the front ends, the client and the program may name it.
-const FRONT_END_ONLY: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
-const FRONT_END_LAYER: u64 = 5;
-/// What opens sockets under the protocols, with tokio alone and without any of the above. The front ends stand on
-/// it and do not open any themselves.
+/// Each group of crates, which is a folder below `crates`, with the other groups that its crates may use. Within a group
+/// cargo keeps the crates from using each other in a circle.
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("shared", &[]),
+    ("platform", &["shared"]),
+    ("core", &["shared", "platform"]),
+    ("backends", &["shared", "platform", "core"]),
+    ("repositories", &["shared", "platform", "core"]),
+    ("front", &["shared", "platform", "core"]),
+    ("perf", &["shared", "platform"]),
+    ("program", &["shared", "platform", "core", "backends", "repositories", "front", "perf"]),
+];
+/// Crates that only the group `program` names. The first of them stands for every backend.
+const NAMED_BY_PROGRAM: [&str; 3] = ["galatea-backend-", "galatea-http", "galatea-grpc"];
+const PROGRAM: &str = "program";
+/// Libraries that speak HTTP, and the crates that may use them.
+const HTTP_LIBRARIES: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
+const HTTP_USERS: [&str; 3] = ["galatea-client", "galatea-grpc", "galatea-web-client"];
+/// The one crate of the server that opens sockets with tokio.
 const SOCKETS: &str = "galatea-frontend";
 const SOCKET_FEATURE: &str = "net";
-/// Generated service stubs name tonic's types; the crate switches its transport off.
-const CODE_GENERATED_FOR_TONIC: &str = "galatea-proto";
-/// The wire client of the load tool is the one crate of its wing that has sockets.
-const WIRE_CLIENT: &str = "galatea-client";
-/// What a manifest may name as its wing; without one a crate belongs to the server.
-const WINGS: [&str; 3] = [SERVER, PERF, SHARED];
-const SERVER: &str = "server";
-const PERF: &str = "perf";
-/// Vocabulary that both wings stand on.
-const SHARED: &str = "shared";
-/// The program holds server and load tool together, so it alone reaches into both wings.
-const PROGRAM: &str = "galatea";
-/// How the crates are called that run models.
-const BACKENDS: &str = "galatea-backend-";
-/// What tests alone may depend on.
+/// A crate that only tests use.
 const FOR_TESTS: &str = "galatea-test-support";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
@@ -42,96 +42,72 @@ pub fn metadata() -> Result<Value> {
     Ok(serde_json::from_slice(&out.stdout)?)
 }
 
-/// Where a crate stands: crates see lower layers of their own wing and of the shared one.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    wing: &'a str,
-    layer: u64,
-}
+/// The crates of the workspace by name, with their groups.
+type Crates<'a> = HashMap<&'a str, Option<&'a str>>;
 
 pub fn faults(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let places: HashMap<&str, Place<'_>> =
-        packages.iter().filter_map(|p| Some((p["name"].as_str()?, place(p)?))).collect();
-    packages.iter().flat_map(|package| package_faults(package, &places)).collect()
+    let crates = packages.iter().filter_map(|p| Some((p["name"].as_str()?, group(p)))).collect();
+    packages.iter().flat_map(|package| package_faults(package, &crates)).collect()
 }
 
-fn place(package: &Value) -> Option<Place<'_>> {
-    let galatea = &package["metadata"]["galatea"];
-    Some(Place {
-        wing: galatea["wing"].as_str().unwrap_or(SERVER),
-        layer: galatea["layer"].as_u64()?,
-    })
+/// Returns the folder below `crates` that holds the package.
+fn group(package: &Value) -> Option<&str> {
+    package["manifest_path"].as_str()?.rsplit_once("/crates/")?.1.split('/').next()
 }
 
-fn package_faults(package: &Value, places: &HashMap<&str, Place<'_>>) -> Vec<String> {
+fn package_faults(package: &Value, crates: &Crates<'_>) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or("?");
+    let group = group(package);
     let mut faults = Vec::new();
     if package["license"].as_str().is_none() {
         faults.push(format!("{name}: no licence in its manifest"));
     }
-    let in_crates = package["manifest_path"].as_str().is_some_and(|p| p.contains("/crates/"));
-    let own = places.get(name).copied();
-    if in_crates && own.is_none() {
-        faults.push(format!("{name}: no [package.metadata.galatea] layer"));
-    }
-    if let Some(own) = own.filter(|own| !WINGS.contains(&own.wing)) {
-        faults.push(format!("{name}: no such wing as {}", own.wing));
-    }
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let on = dependency["name"].as_str().unwrap_or("?");
-        let normal = dependency["kind"].is_null();
         if FORBIDDEN.contains(&on) {
             faults.push(format!("{name}: {on} is not used in this project"));
         }
-        let features = dependency["features"].as_array().into_iter().flatten();
-        if normal && on == "tokio" && own.is_some_and(|own| own.wing != PERF) && name != SOCKETS {
-            faults.extend(features.filter(|f| *f == SOCKET_FEATURE).map(|_| {
-                format!("{name}: sockets (tokio's feature {SOCKET_FEATURE}) are opened in {SOCKETS} only")
-            }));
-        }
-        if let (true, Some(own)) = (normal, own) {
-            faults.extend(match places.get(on) {
-                Some(theirs) => crate_fault(name, own, on, *theirs),
-                None => library_fault(name, own, on),
+        if let (true, Some(group)) = (dependency["kind"].is_null(), group) {
+            faults.extend(match crates.get(on) {
+                Some(theirs) => crate_fault(name, group, on, *theirs),
+                None => library_fault(name, group, on, &dependency["features"]),
             });
         }
     }
     faults
 }
 
-/// A crate of ours below another one of ours.
-fn crate_fault(name: &str, own: Place<'_>, on: &str, theirs: Place<'_>) -> Option<String> {
+/// Finds the fault of a dependency on another crate of this workspace.
+fn crate_fault(name: &str, group: &str, on: &str, theirs: Option<&str>) -> Option<String> {
     if on == FOR_TESTS {
         return Some(format!("{name} depends on {on}: name it under [dev-dependencies]"));
     }
-    if on.starts_with(BACKENDS) && name != PROGRAM {
-        return Some(format!("{name} depends on {on}: only the program names a backend"));
+    if group != PROGRAM && NAMED_BY_PROGRAM.iter().any(|kept| is_one_of(on, kept)) {
+        return Some(format!("{name} depends on {on}: only the program does"));
     }
-    let (wing, layer) = (own.wing, own.layer);
-    if theirs.wing != wing && theirs.wing != SHARED {
-        return (name != PROGRAM).then(|| {
-            format!(
-                "{name} (wing {wing}) depends on {on} (wing {}): only the program does",
-                theirs.wing
-            )
-        });
-    }
-    (theirs.layer >= layer).then(|| {
-        format!("{name} (layer {layer}) depends on {on} (layer {}): only downward", theirs.layer)
+    let Some((_, allowed)) = GROUPS.iter().find(|(known, _)| *known == group) else {
+        return Some(format!("{name}: xtask/src/tidy/manifests.rs knows no group {group}"));
+    };
+    let theirs = theirs.unwrap_or("none");
+    (theirs != group && !allowed.contains(&theirs)).then(|| {
+        format!("{name} (group {group}) depends on {on} (group {theirs}): the groups forbid it")
     })
 }
 
-/// A foreign library that only some crates may use.
-fn library_fault(name: &str, own: Place<'_>, on: &str) -> Option<String> {
-    let front_end = own.wing == SERVER && own.layer >= FRONT_END_LAYER;
-    let allowed = !FRONT_END_ONLY.contains(&on)
-        || front_end
-        || name == WIRE_CLIENT
-        || (on == "tonic" && name == CODE_GENERATED_FOR_TONIC);
-    (!allowed).then(|| {
-        let Place { wing, layer } = own;
-        format!("{name} (wing {wing}, layer {layer}) depends on {on}: only the server from layer {FRONT_END_LAYER} up and {WIRE_CLIENT}")
+fn is_one_of(name: &str, kept: &str) -> bool {
+    name == kept || (kept.ends_with('-') && name.starts_with(kept))
+}
+
+/// Finds the fault of a dependency on a foreign library.
+fn library_fault(name: &str, group: &str, on: &str, features: &Value) -> Option<String> {
+    if HTTP_LIBRARIES.contains(&on) && !HTTP_USERS.contains(&name) {
+        return Some(format!("{name} depends on {on}: only {} do", HTTP_USERS.join(", ")));
+    }
+    let opens_sockets = on == "tokio"
+        && features.as_array().is_some_and(|features| features.iter().any(|f| f == SOCKET_FEATURE));
+    (opens_sockets && group != "perf" && name != SOCKETS).then(|| {
+        format!("{name}: sockets (tokio's feature {SOCKET_FEATURE}) are opened in {SOCKETS} only")
     })
 }
 
@@ -141,15 +117,11 @@ mod tests {
 
     use super::*;
 
-    fn package(name: &str, layer: u64, on: &[&str]) -> Value {
-        in_wing(SERVER, name, layer, on)
-    }
-
-    fn in_wing(wing: &str, name: &str, layer: u64, on: &[&str]) -> Value {
+    fn package(group: &str, name: &str, on: &[&str]) -> Value {
         let dependencies: Vec<_> = on.iter().map(|d| json!({ "name": d, "kind": null })).collect();
         json!({
-            "name": name, "license": "Apache-2.0", "manifest_path": format!("/x/crates/{name}/Cargo.toml"),
-            "metadata": { "galatea": { "wing": wing, "layer": layer } }, "dependencies": dependencies,
+            "name": name, "license": "Apache-2.0", "dependencies": dependencies,
+            "manifest_path": format!("/x/crates/{group}/{name}/Cargo.toml"),
         })
     }
 
@@ -158,58 +130,54 @@ mod tests {
     }
 
     #[test]
-    fn downward_is_allowed() {
-        assert!(faults_of(&[package("a", 0, &["serde"]), package("b", 1, &["a"])]).is_empty());
-    }
-
-    #[test]
-    fn upward_and_sideways_are_named() {
-        let up = faults_of(&[package("a", 0, &["b"]), package("b", 1, &[])]);
-        assert_eq!(up, ["a (layer 0) depends on b (layer 1): only downward"]);
-        let sideways = faults_of(&[package("a", 3, &["b"]), package("b", 3, &[])]);
-        assert_eq!(sideways, ["a (layer 3) depends on b (layer 3): only downward"]);
-    }
-
-    #[test]
-    fn wings_stand_on_shared_crates_and_not_on_each_other() {
-        let types = || in_wing(SHARED, "types", 0, &[]);
-        let load = || in_wing(PERF, "load", 3, &["types"]);
-        assert!(faults_of(&[types(), load(), package("engine", 4, &["types"])]).is_empty());
+    fn groups_use_those_below_them() {
+        let types = || package("shared", "types", &["serde"]);
+        let engine = || package("core", "engine", &["types"]);
+        assert!(faults_of(&[types(), engine(), package("front", "http", &["engine"])]).is_empty());
+        assert!(faults_of(&[engine(), package("core", "cache", &["engine"]), types()]).is_empty());
+        let refused = [
+            [package("shared", "types", &["engine"]), engine()],
+            [package("platform", "gpu", &["engine"]), engine()],
+            [package("perf", "load", &["engine"]), engine()],
+            [package("front", "page", &["worker"]), package("backends", "worker", &[])],
+            [package("repositories", "hub", &["worker"]), package("backends", "worker", &[])],
+        ];
+        for [user, used] in refused {
+            assert_eq!(faults_of(&[user, used, types()]).len(), 1);
+        }
         assert_eq!(
-            faults_of(&[types(), load(), package("engine", 4, &["load"])]),
-            ["engine (wing server) depends on load (wing perf): only the program does"]
-        );
-        assert_eq!(
-            faults_of(&[package("config", 1, &[]), in_wing(PERF, "tool", 4, &["config"])]),
-            ["tool (wing perf) depends on config (wing server): only the program does"]
-        );
-        assert_eq!(
-            faults_of(&[package("config", 0, &[]), in_wing(SHARED, "types", 1, &["config"])]),
-            ["types (wing shared) depends on config (wing server): only the program does"]
+            faults_of(&[engine(), types(), package("perf", "load", &["engine"])]),
+            ["load (group perf) depends on engine (group core): the groups forbid it"]
         );
     }
 
     #[test]
-    fn the_program_holds_the_wings_together() {
-        let tool = || in_wing(PERF, "tool", 4, &[]);
-        assert!(faults_of(&[tool(), package(PROGRAM, 6, &["tool"])]).is_empty());
-        assert_eq!(faults_of(&[tool(), package("http", 5, &["tool"])]).len(), 1);
+    fn every_folder_of_crates_is_a_known_group() {
+        let stray = package("else", "stray", &["types"]);
+        assert_eq!(
+            faults_of(&[stray, package("shared", "types", &[])]),
+            ["stray: xtask/src/tidy/manifests.rs knows no group else"]
+        );
     }
 
     #[test]
-    fn backends_are_named_by_the_program_alone() {
-        let onnx = || package("galatea-backend-onnx", 3, &[]);
-        assert!(faults_of(&[onnx(), package(PROGRAM, 6, &["galatea-backend-onnx"])]).is_empty());
-        assert_eq!(
-            faults_of(&[onnx(), package("galatea-engine", 4, &["galatea-backend-onnx"])]),
-            ["galatea-engine depends on galatea-backend-onnx: only the program names a backend"]
-        );
+    fn backends_and_front_ends_are_named_by_the_program_alone() {
+        for (group, name) in [("backends", "galatea-backend-onnx"), ("front", "galatea-http")] {
+            let named = || package(group, name, &[]);
+            assert!(faults_of(&[named(), package(PROGRAM, "serve", &[name])]).is_empty());
+            assert_eq!(
+                faults_of(&[named(), package(group, "other", &[name])]),
+                [format!("other depends on {name}: only the program does")]
+            );
+        }
+        let http1 = package("front", "galatea-http1", &[]);
+        assert!(faults_of(&[http1, package("front", "other", &["galatea-http1"])]).is_empty());
     }
 
     #[test]
     fn the_support_of_tests_stays_out_of_the_product() {
-        let support = || in_wing(SHARED, FOR_TESTS, 0, &[]);
-        let mut http = package("http", 6, &[FOR_TESTS]);
+        let support = || package("shared", FOR_TESTS, &[]);
+        let mut http = package("front", "http", &[FOR_TESTS]);
         assert_eq!(
             faults_of(&[support(), http.clone()]),
             ["http depends on galatea-test-support: name it under [dev-dependencies]"]
@@ -219,47 +187,34 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_wing_is_the_servers() {
-        let mut config = package("config", 1, &["load"]);
-        config["metadata"]["galatea"].as_object_mut().unwrap().remove("wing");
-        assert_eq!(faults_of(&[config, in_wing(PERF, "load", 0, &[])]).len(), 1);
-    }
-
-    #[test]
-    fn a_misspelt_wing_is_named() {
-        assert_eq!(faults_of(&[in_wing("pref", "load", 3, &[])]), ["load: no such wing as pref"]);
-    }
-
-    #[test]
-    fn sockets_only_in_the_front_ends() {
-        assert_eq!(faults_of(&[package("codec", 4, &["hyper"])]).len(), 1);
-        assert!(faults_of(&[package("http", 5, &["hyper"])]).is_empty());
-        assert!(faults_of(&[in_wing(PERF, WIRE_CLIENT, 1, &["h2"])]).is_empty());
-        assert_eq!(faults_of(&[in_wing(PERF, "tool", 5, &["h2"])]).len(), 1);
-        assert!(faults_of(&[package("galatea-proto", 0, &["tonic"])]).is_empty());
-        assert_eq!(faults_of(&[package("http", 5, &["axum"])]).len(), 1);
+    fn few_crates_speak_http() {
+        assert_eq!(faults_of(&[package("core", "codec", &["hyper"])]).len(), 1);
+        assert_eq!(faults_of(&[package("perf", "tool", &["h2"])]).len(), 1);
+        assert!(faults_of(&[package("perf", "galatea-client", &["h2"])]).is_empty());
+        assert_eq!(faults_of(&[package("shared", "galatea-proto", &["h2"])]).len(), 1);
+        assert_eq!(faults_of(&[package("front", "http", &["axum"])]).len(), 1);
     }
 
     #[test]
     fn sockets_are_opened_in_one_crate_of_the_server() {
-        let with_sockets = |wing: &str, name: &str| {
-            let mut package = in_wing(wing, name, 5, &[]);
+        let with_sockets = |group: &str, name: &str| {
+            let mut package = package(group, name, &[]);
             package["dependencies"] =
                 json!([{ "name": "tokio", "kind": null, "features": ["net", "rt"] }]);
             package
         };
-        assert!(faults_of(&[with_sockets(SERVER, SOCKETS)]).is_empty());
-        assert!(faults_of(&[with_sockets(PERF, "galatea-perf-load")]).is_empty());
+        assert!(faults_of(&[with_sockets("front", SOCKETS)]).is_empty());
+        assert!(faults_of(&[with_sockets("perf", "galatea-perf-load")]).is_empty());
         assert_eq!(
-            faults_of(&[with_sockets(SERVER, "galatea-http")]),
+            faults_of(&[with_sockets("front", "galatea-http")]),
             ["galatea-http: sockets (tokio's feature net) are opened in galatea-frontend only"]
         );
     }
 
     #[test]
-    fn manifests_name_layer_and_licence() {
-        let bare =
-            json!({ "name": "a", "license": null, "manifest_path": "/x/crates/a/Cargo.toml" });
-        assert_eq!(faults_of(&[bare]).len(), 2);
+    fn manifests_name_a_licence() {
+        let mut bare = package("core", "a", &[]);
+        bare["license"] = Value::Null;
+        assert_eq!(faults_of(&[bare]), ["a: no licence in its manifest"]);
     }
 }

@@ -10,6 +10,7 @@ mod folders;
 mod locks;
 mod manifests;
 mod module_lines;
+mod platforms;
 mod prepared;
 mod private_fields;
 mod source;
@@ -45,7 +46,7 @@ fn check() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 14] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 15] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -58,6 +59,7 @@ fn faults() -> Result<Vec<String>> {
         documented::faults,
         locks::faults,
         absent::faults,
+        platforms::faults,
         threats::faults,
         time::faults,
     ];

@@ -6,10 +6,10 @@ const CONSTRUCTOR: &str = "assume_checked";
 /// Where the constructor is, where it belongs, where tests get it from, and where a request arrives that the engine of
 /// another process checked.
 const ALLOWED: &[&str] = &[
-    "crates/types/src/prepared.rs",
-    "crates/engine/src/prepare/",
-    "crates/backend/src/testing/",
-    "crates/backend-process/src/child/batch.rs",
+    "crates/shared/types/src/prepared.rs",
+    "crates/core/engine/src/prepare/",
+    "crates/core/backend/src/testing/",
+    "crates/backends/process/src/child/batch.rs",
 ];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -34,13 +34,13 @@ mod tests {
     fn only_the_engines_check_and_tests_may() {
         let text = "fn f() { PreparedRequest::assume_checked(request, 1) }";
         let found = faults(&made_up(&[
-            ("crates/engine/src/prepare/mod.rs", text),
-            ("crates/scheduler/tests/a.rs", text),
-            ("crates/http/src/a.rs", text),
+            ("crates/core/engine/src/prepare/mod.rs", text),
+            ("crates/core/scheduler/tests/a.rs", text),
+            ("crates/front/http/src/a.rs", text),
         ]));
         assert_eq!(
             found,
-            ["crates/http/src/a.rs: takes a request for checked that nobody checked"]
+            ["crates/front/http/src/a.rs: takes a request for checked that nobody checked"]
         );
     }
 }

@@ -6,7 +6,7 @@ use syn::{Fields, Item, ItemStruct, Visibility};
 use super::source::{SourceFile, Workspace};
 
 /// Files with the checked configuration and its parts.
-const CHECKED: &str = "crates/config/src/model/";
+const CHECKED: &str = "crates/core/config/src/model/";
 const WHOLE: &str = "ModelConfig";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -50,10 +50,10 @@ mod tests {
                     #[non_exhaustive] pub struct Sealed { pub a: u32 }\n\
                     #[non_exhaustive] pub struct ModelConfig { pub a: u32 }";
         let found = faults(&made_up(&[
-            ("crates/config/src/model/groups.rs", text),
-            ("crates/config/src/raw.rs", text),
+            ("crates/core/config/src/model/groups.rs", text),
+            ("crates/core/config/src/raw.rs", text),
         ]));
-        let file = "crates/config/src/model/groups.rs";
+        let file = "crates/core/config/src/model/groups.rs";
         assert_eq!(
             found,
             [

@@ -81,8 +81,13 @@ impl SourceFile {
 
     /// [`SourceFile::has_tokens`] before the tests at the end of the file.
     pub fn has_tokens_outside_tests(&self, words: &[&str]) -> bool {
+        has_tokens(self.before_tests(), words)
+    }
+
+    /// The text before the tests at the end of the file.
+    pub fn before_tests(&self) -> &str {
         let tests = self.text.find("\n#[cfg(test)]\nmod tests {");
-        has_tokens(tests.map_or(&self.text, |tests| &self.text[..tests]), words)
+        tests.map_or(&self.text, |tests| &self.text[..tests])
     }
 }
 
@@ -144,11 +149,13 @@ fn walk(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Files made up for the tests of the rules: the crate is `crates/` and the folder below it.
+/// Files made up for the tests of the rules: the crate is the folder above `src` or `tests`, or the second one.
 #[cfg(test)]
 pub fn made_up(files: &[(&str, &str)]) -> Workspace {
     let file = |(path, text): &(&str, &str)| {
-        let krate = path.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
+        let inside = ["/src/", "/tests/"].iter().find_map(|inside| path.split_once(inside));
+        let second = || path.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
+        let krate = inside.map_or_else(second, |(krate, _)| krate.to_owned());
         SourceFile { path: (*path).to_owned(), krate, text: (*text).to_owned() }
     };
     Workspace { files: files.iter().map(file).collect() }

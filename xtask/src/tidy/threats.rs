@@ -4,7 +4,7 @@
 use super::source::{SourceFile, Workspace};
 
 const PAGE: &str = "docs/security.md";
-const FLAGS: &str = "crates/server/src/flags/";
+const FLAGS: &str = "crates/program/server/src/flags/";
 const ATTACK: &str = "cargo xtask attack ";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -91,7 +91,7 @@ mod tests {
         faults(&made_up(&[
             (PAGE, &page),
             (
-                "crates/server/src/flags/table.rs",
+                "crates/program/server/src/flags/table.rs",
                 "const A: &str = \"memory-budget\", \"backend-config\";",
             ),
             (

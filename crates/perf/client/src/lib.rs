@@ -17,6 +17,7 @@ mod connector;
 mod facts;
 mod grpc;
 mod http;
+mod metrics_text;
 mod prepared;
 mod request_error;
 mod response_error;
@@ -25,6 +26,7 @@ mod stream_reply;
 mod target;
 mod template;
 mod tls;
+mod tls_failure;
 mod transport;
 
 pub use address::{Address, AddressError};
@@ -37,7 +39,8 @@ pub use facts::{
 };
 #[doc(hidden)]
 pub use grpc::decode_infer_message;
-pub use http::{decode_infer_response, get, get_at_most};
+pub use http::{GetOptions, decode_infer_response, get};
+pub use metrics_text::{MetricSample, metric_samples};
 pub use prepared::PreparedInfer;
 pub use stream::{StreamReceiver, StreamSender};
 pub use stream_reply::StreamReply;

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::Target;
+use crate::{Target, tls_failure};
 
 /// Longest time to make a connection, TLS included. A server that is there answers far sooner; without a bound
 /// the kernel would try for minutes.
@@ -73,9 +73,7 @@ enum ConnectError {
         #[source]
         cause: InvalidDnsNameError,
     },
-    #[error(
-        "failed to agree on TLS with {url}: {cause}; does this port speak TLS, and are the certificates right?"
-    )]
+    #[error("failed to agree on TLS with {url}: {}", tls_failure::reason(cause))]
     Tls {
         url: String,
         #[source]

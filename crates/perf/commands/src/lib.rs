@@ -32,19 +32,19 @@ use galatea_command_line::{OptionOutline, outline};
 pub use self::error::Exit;
 pub use self::top::Look;
 #[doc(hidden)]
-pub use self::top::{MetricSample, metric_samples, read_metrics_page};
+pub use self::top::read_metrics_page;
 use self::{
     error::CommandError,
     options::{InferOptions, ModelsOptions},
     top::TopOptions,
 };
 
-/// `galatea models`, with the words behind that.
-pub fn models(words: impl Iterator<Item = String>) -> Exit {
+/// `galatea models`, with the words behind that, on a terminal that is as `look` says.
+pub fn models(words: impl Iterator<Item = String>, look: Look) -> Exit {
     finish(
         "models",
-        options::read(words).and_then(|options| match options {
-            Some(options) => models::run(&options),
+        galatea_command_line::read(words).and_then(|options| match options {
+            Some(options) => models::run(&options, look.width),
             None => Ok(options::models_help()),
         }),
     )
@@ -54,7 +54,7 @@ pub fn models(words: impl Iterator<Item = String>) -> Exit {
 pub fn infer(words: impl Iterator<Item = String>) -> Exit {
     finish(
         "infer",
-        options::read(words).and_then(|options| match options {
+        galatea_command_line::read(words).and_then(|options| match options {
             Some(options) => infer::run(&options),
             None => Ok(options::infer_help()),
         }),
@@ -65,11 +65,21 @@ pub fn infer(words: impl Iterator<Item = String>) -> Exit {
 pub fn top(words: impl Iterator<Item = String>, look: Look) -> Exit {
     finish(
         "top",
-        options::read(words).and_then(|options| match options {
+        galatea_command_line::read(words).and_then(|options| match options {
             Some(options) => top::run(&options, look).map(|()| String::new()),
             None => Ok(top::help()),
         }),
     )
+}
+
+/// The models of the server at the default address, for the completion of command lines; none where it does not answer at
+/// once. Only names that mean nothing else to a shell: shells expand what they are offered. `words`: options of
+/// `galatea models`.
+pub fn model_names(words: impl Iterator<Item = String>) -> Vec<String> {
+    match galatea_command_line::read(words) {
+        Ok(Some(options)) => models::names(options).unwrap_or_default(),
+        _ => Vec::new(),
+    }
 }
 
 /// The options of `galatea top`, for texts about all commands.

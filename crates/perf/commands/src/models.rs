@@ -1,6 +1,6 @@
 //! `galatea models`: what a server has.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use galatea_client::{
     Admin, CountAndTime, ModelIndexEntry, ModelMetadata, ModelStatistics, Target, TensorMetadata,
@@ -40,7 +40,7 @@ impl Control {
     }
 }
 
-pub(crate) fn run(options: &ModelsOptions) -> Result<String, CommandError> {
+pub(crate) fn run(options: &ModelsOptions, width: Option<usize>) -> Result<String, CommandError> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     let change = match words[..] {
         [control, model] => Some((Control::named(control)?, model)),
@@ -53,11 +53,30 @@ pub(crate) fn run(options: &ModelsOptions) -> Result<String, CommandError> {
     session::ask(&options.server, async |connector, target| {
         let mut admin = connector.admin().await?;
         match (words.first(), change) {
-            (_, Some((control, model))) => changed(&mut admin, control, model, options).await,
-            (Some(model), None) => one(&mut admin, model, options).await,
-            (None, None) => list(&mut admin, target, options.is_json).await,
+            (_, Some((control, model))) => {
+                changed(&mut admin, control, model, options, width).await
+            }
+            (Some(model), None) => one(&mut admin, model, options, width).await,
+            (None, None) => list(&mut admin, target, options.is_json, width).await,
         }
     })
+}
+
+/// The names that can be typed as they are, each once, in the order of the alphabet.
+pub(crate) fn names(mut options: ModelsOptions) -> Result<Vec<String>, CommandError> {
+    /// Somebody waits at a prompt.
+    const SECONDS: f64 = 0.5;
+    const MOST: usize = 1000;
+    options.server.timeout = options.server.timeout.min(SECONDS);
+    let index = session::ask(&options.server, async |connector, _| {
+        Ok(connector.admin().await?.repository_index().await?)
+    })?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_typed_as_it_is =
+        |name: &String| !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain);
+    let names: BTreeSet<String> =
+        index.into_iter().map(|entry| entry.name).filter(is_typed_as_it_is).collect();
+    Ok(names.into_iter().take(MOST).collect())
 }
 
 /// Has it done, and prints what the index then says of the model.
@@ -66,6 +85,7 @@ async fn changed(
     control: Control,
     model: &str,
     options: &ModelsOptions,
+    width: Option<usize>,
 ) -> Result<String, CommandError> {
     if control != Control::Load {
         admin.unload_model(model, options.has_dependents).await.map_err(not_allowed)?;
@@ -81,7 +101,7 @@ async fn changed(
     Ok(match (options.is_json, entries.is_empty()) {
         (true, _) => json_text(&entries.iter().map(|(e, m)| entry_json(e, m)).collect()),
         (false, true) => "Done.\n".to_owned(),
-        (false, false) => table(&entries),
+        (false, false) => table(&entries, width),
     })
 }
 
@@ -106,7 +126,12 @@ fn not_allowed(reason: Error) -> CommandError {
     CommandError::Server { reason, hint: hint.to_owned() }
 }
 
-async fn list(admin: &mut Admin, target: &Target, is_json: bool) -> Result<String, CommandError> {
+async fn list(
+    admin: &mut Admin,
+    target: &Target,
+    is_json: bool,
+    width: Option<usize>,
+) -> Result<String, CommandError> {
     let index = index(admin, target).await?;
     let mut models = Vec::with_capacity(index.len());
     for entry in index {
@@ -120,7 +145,7 @@ async fn list(admin: &mut Admin, target: &Target, is_json: bool) -> Result<Strin
     }
     Ok(match is_json {
         true => json_text(&Value::Array(models.iter().map(|(e, m)| entry_json(e, m)).collect())),
-        false => table(&models),
+        false => table(&models, width),
     })
 }
 
@@ -137,7 +162,7 @@ async fn index(admin: &mut Admin, target: &Target) -> Result<Vec<ModelIndexEntry
     }
 }
 
-fn table(models: &[(ModelIndexEntry, ModelMetadata)]) -> String {
+fn table(models: &[(ModelIndexEntry, ModelMetadata)], width: Option<usize>) -> String {
     if models.is_empty() {
         return "The server has no models.\n".to_owned();
     }
@@ -151,7 +176,7 @@ fn table(models: &[(ModelIndexEntry, ModelMetadata)]) -> String {
         let row = [&entry.name, &entry.version, &entry.state, &metadata.platform, &last];
         rows.push(row.map(|cell| printing::line(cell)).to_vec());
     }
-    printing::table(&rows)
+    printing::table(&rows, width)
 }
 
 fn tensors(tensors: &[TensorMetadata]) -> String {
@@ -162,6 +187,7 @@ async fn one(
     admin: &mut Admin,
     model: &str,
     options: &ModelsOptions,
+    width: Option<usize>,
 ) -> Result<String, CommandError> {
     let metadata = infer::metadata(admin, model, "").await?;
     // A server that keeps none is shown without.
@@ -178,7 +204,7 @@ async fn one(
     rows.extend(statistics.iter().flat_map(statistics_rows));
     Ok(format!(
         "{}\nTo ask it:\n  {}\n",
-        printing::table(&rows),
+        printing::table(&rows, width),
         command(model, &metadata, options)
     ))
 }

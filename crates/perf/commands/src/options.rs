@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use galatea_command_line::{Asked, Group, Kind, Occurrence, OptionRow, OptionSet, help, parse};
+use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, help, set};
 
 use galatea_types::ParameterValue;
 
@@ -90,25 +90,15 @@ refuses or cannot be reached, 2 where the command line is wrong.
 ";
 
 const INFER: &str = "\
-Usage: galatea infer <model> [--input <name>=<value>]... [options]
+Usage: galatea infer <model> [[--input] <name>=<value>]... [options]
 
 Sends one request to a running server and prints the answer. A value is numbers (1,2,3 or JSON), a text for a BYTES
-input, a file (@x.json, @x.txt, @x.bin, @x.npy, @x.png, @x.jpg, @x.wav, @- for stdin), `zeros` or `random`; the name may be left out where the model has one input.
+input, a file (@x.json, @x.txt, @x.bin, @x.npy, @x.png, @x.jpg, @x.wav, @- for stdin; for a BYTES or UINT8 input any
+file), `zeros` or `random`. The name may be left out where the model has one input, --input before NAME=VALUE and @FILE.
 Shapes are completed from what the server says about the model. The exit code is 0, 1 where the server refuses or cannot
 be reached, 2 where the command line is wrong or does not fit the model.
 
 ";
-
-/// Reads the words behind a command's name; `None`: the help is asked for.
-pub(crate) fn read<O: OptionSet<Error = CommandError> + Default>(
-    words: impl Iterator<Item = String>,
-) -> Result<Option<O>, CommandError> {
-    let mut options = O::default();
-    match parse(words, &mut options)? {
-        Some(Asked::Help | Asked::Version) => Ok(None),
-        None => Ok(Some(options)),
-    }
-}
 
 pub(crate) fn models_help() -> String {
     help::<ModelsOptions>(MODELS, HELP_WIDTH)
@@ -237,20 +227,14 @@ impl OptionSet for InferOptions {
             OptionRow::new("output-file", Kind::Form("<output>=<file>"), "Save an output: .npy, .bin (as it lies in memory), .json or .png. May be repeated.")
                 .stores(output_file),
             OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "How pictures lie in tensors: a plane for each colour, or the colours of a pixel together. Without it, as the model's configuration or its shape says.")
-                .stores(|o, v| {
-                    o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw };
-                    Ok(())
-                }),
+                .stores(set!(|o, v| o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw })),
             OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "The numbers that pixels become; imagenet: less its mean, by its deviation. Without it 0-1 in floating point, else 0-255.")
-                .stores(|o, v| {
-                    o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
+                .stores(set!(|o, v| o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
                         "0-1" => Scale::ToOne,
                         "0-255" => Scale::To255,
                         "-1-1" => Scale::AroundZero,
                         _ => Scale::ImageNet,
-                    };
-                    Ok(())
-                }),
+                    })),
             OptionRow::new("bgr", Kind::Switch, "Pictures are blue, green, red instead of red, green, blue.")
                 .stores(|o, v| v.put(&mut o.picture.is_bgr)),
         ];
@@ -266,7 +250,16 @@ impl OptionSet for InferOptions {
     }
 
     fn word(&mut self, word: String) -> Result<(), CommandError> {
-        only(&mut self.model, word)
+        match &self.model {
+            Some(_) if word.contains('=') || word.starts_with('@') => self.inputs.push(word),
+            Some(model) => {
+                return Err(CommandError::Words(format!(
+                    "one model is expected, there are '{model}' and '{word}'; an input is written NAME=VALUE or @FILE"
+                )));
+            }
+            None => self.model = Some(word),
+        }
+        Ok(())
     }
 }
 
@@ -292,19 +285,4 @@ fn output_file(options: &mut InferOptions, value: &Occurrence) -> Result<(), Com
     let (name, file) = parts.ok_or_else(|| value.malformed("<output>=<file>"))?;
     options.files.push((name.to_owned(), file.to_owned()));
     Ok(())
-}
-
-fn only(model: &mut Option<String>, word: String) -> Result<(), CommandError> {
-    match model {
-        Some(model) if word.contains('=') => Err(CommandError::Words(format!(
-            "'{word}' stands behind the model '{model}'; is it an input? --input '{word}'"
-        ))),
-        Some(model) => Err(CommandError::Words(format!(
-            "one model is expected, there are '{model}' and '{word}'"
-        ))),
-        None => {
-            *model = Some(word);
-            Ok(())
-        }
-    }
 }

@@ -142,7 +142,7 @@ fn bars(output: &OutputTensor, classes: &[Class]) -> String {
     let row =
         |class: &Class| vec![format!("  {}", class.score), class.name.clone(), bar(class.score)];
     let rows: Vec<Vec<String>> = classes.iter().take(SHOWN * SHOWN).map(row).collect();
-    format!("{}\n{}", printing::line(&output.name), printing::table(&rows))
+    format!("{}\n{}", printing::line(&output.name), printing::table(&rows, None))
 }
 
 fn readable(output: &OutputTensor) -> String {

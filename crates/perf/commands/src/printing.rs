@@ -2,6 +2,33 @@
 
 use std::fmt::Write;
 
+use unicode_width::UnicodeWidthChar;
+
+/// How many columns of a terminal the text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or_default()).sum()
+}
+
+/// As much of the text as has room, with `…` where something is missing.
+pub(crate) fn fitted(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| match left.checked_sub(c.width().unwrap_or_default()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let mut shown: String = text.chars().take_while(fits).collect();
+    if width > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
 /// Whether a terminal would obey it, or show what follows in another order.
 fn is_command(c: char) -> bool {
     c.is_control()
@@ -51,25 +78,123 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// Columns, each as wide as its widest cell; the last is not padded.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+/// A column is not made narrower than this to let a table fit.
+const NARROW: usize = 12;
+
+/// Columns, each as wide as its widest cell; the last is not padded. Where they do not fit into `width`, the widest are made
+/// narrower, and their cells go on in further lines. What then stays too wide, or has a last column that is hardly readable,
+/// has that column below.
+pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let widths = widths(rows, width.unwrap_or(usize::MAX));
+    let needed = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
+    let last = widths.last().copied().unwrap_or_default();
+    match width {
+        Some(width) if needed > width || needed == width && last < LEAST => below(rows, width),
+        _ => beside(rows, &widths),
+    }
+}
+
+/// A last column that would have to be narrower stands below the others.
+const LEAST: usize = 24;
+const INDENT: usize = 4;
+
+fn below(rows: &[Vec<String>], width: usize) -> String {
+    let others =
+        rows.iter().map(|row| row.split_last().map_or(Vec::new(), |(_, row)| row.to_vec()));
+    let others: Vec<Vec<String>> = others.collect();
+    let widths = widths(&others, width);
     let mut text = String::new();
-    for row in rows {
-        let mut shown = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            shown.push_str(cell);
-            shown.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+    for (row, others) in rows.iter().zip(others) {
+        text.push_str(&beside(&[others], &widths));
+        let last = row.last().map(String::as_str).unwrap_or_default();
+        for line in folded(last, width.saturating_sub(INDENT).max(NARROW)) {
+            text.push_str(format!("{:INDENT$}{line}", "").trim_end());
+            text.push('\n');
         }
-        text.push_str(shown.trim_end());
-        text.push('\n');
     }
     text
+}
+
+fn beside(rows: &[Vec<String>], widths: &[usize]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<Vec<&str>> =
+            row.iter().zip(widths).map(|(cell, &width)| folded(cell, width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+        for line in 0..height {
+            let mut shown = String::new();
+            for (cell, width) in cells.iter().zip(widths) {
+                let piece = cell.get(line).copied().unwrap_or_default();
+                shown.push_str(piece);
+                let blanks = (width + GAP).saturating_sub(columns(piece));
+                shown.extend(std::iter::repeat_n(' ', blanks));
+            }
+            text.push_str(shown.trim_end());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+fn widths(rows: &[Vec<String>], limit: usize) -> Vec<usize> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| columns(cell)).max().unwrap_or_default()
+    };
+    let mut widths: Vec<usize> = (0..count).map(width).collect();
+    loop {
+        let all: usize = widths.iter().map(|width| width + GAP).sum();
+        let excess = all.saturating_sub(GAP).saturating_sub(limit);
+        let second = second_widest(&widths);
+        let Some(widest) = widths.iter_mut().max() else { return widths };
+        if excess == 0 || *widest <= NARROW {
+            return widths;
+        }
+        // Down to the next one at once: a server's text may be very long.
+        let least = second.clamp(NARROW, *widest - 1);
+        *widest = widest.saturating_sub(excess).max(least);
+    }
+}
+
+fn second_widest(widths: &[usize]) -> usize {
+    let mut sorted = widths.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().rev().nth(1).copied().unwrap_or_default()
+}
+
+/// The lines of a cell, none wider than `width`: divided behind blanks where there are some.
+pub(crate) fn folded(cell: &str, width: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = cell;
+    loop {
+        let end = end_within(rest, width);
+        if end == rest.len() {
+            lines.push(rest);
+            return lines;
+        }
+        // A blank right behind the piece ends it as well.
+        let blank = rest.get(..=end).unwrap_or(&rest[..end]).rfind(' ').filter(|&at| at > end / 2);
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let (line, more) = rest.split_at(blank.unwrap_or(end.max(first)));
+        lines.push(line);
+        rest = more.trim_start();
+    }
+}
+
+/// Where the part of the text ends that takes no more columns.
+fn end_within(text: &str, width: usize) -> usize {
+    let mut room = width;
+    for (at, c) in text.char_indices() {
+        match room.checked_sub(c.width().unwrap_or_default()) {
+            Some(left) => room = left,
+            None => return at,
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -93,6 +218,58 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        assert_eq!(table(&[row(["a", "é", "x"]), row(["bcd", "ef", ""])]), "a    é   x\nbcd  ef\n");
+        let rows = [row(["a", "é", "x"]), row(["bcd", "ef", ""])];
+        assert_eq!(table(&rows, None), "a    é   x\nbcd  ef\n");
+        assert_eq!(table(&rows, Some(8)), "a    é\n    x\nbcd  ef\n\n");
+        assert_eq!(
+            table(&[row(["日本", "b", "c"]), row(["x", "y", "z"])], None),
+            "日本  b  c\nx     y  z\n"
+        );
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let rows = [
+            vec!["NAME".to_owned(), "INPUTS".to_owned()],
+            vec!["simple".to_owned(), "INPUT0 INT32 [16], INPUT1 INT32 [16] → OUTPUT0".to_owned()],
+            vec![
+                "a-long-name-without-a-blank".to_owned(),
+                "日本日本日本日本日本日本日本日本".to_owned(),
+            ],
+        ];
+        assert_eq!(
+            table(&rows, Some(52)),
+            "NAME                       INPUTS\n\
+             simple                     INPUT0 INT32 [16], INPUT1\n\
+             \u{20}                          INT32 [16] → OUTPUT0\n\
+             a-long-name-without-a-bla  日本日本日本日本日本日本\n\
+             nk                         日本日本\n"
+        );
+        assert_eq!(
+            table(&rows, Some(30)),
+            "NAME\n    INPUTS\nsimple\n    INPUT0 INT32 [16], INPUT1\n    INT32 [16] → OUTPUT0\n\
+             a-long-name-without-a-blank\n    日本日本日本日本日本日本日\n    本日本\n"
+        );
+        for width in 0..120 {
+            let shown = table(&rows, Some(width));
+            let widest = shown.lines().map(columns).max().unwrap_or_default();
+            assert!(widest <= width.max(NARROW + INDENT), "{width}: {shown}");
+            let letters = |text: &str| text.chars().filter(|c| *c != ' ' && *c != '\n').count();
+            assert_eq!(
+                letters(&shown),
+                rows.iter().flatten().map(|cell| letters(cell)).sum::<usize>()
+            );
+        }
+        let huge = vec![vec!["x".repeat(1 << 20), "y".repeat(1 << 20)]];
+        assert!(table(&huge, Some(80)).lines().all(|line| line.len() <= 80));
+    }
+
+    #[test]
+    fn texts_are_cut_at_columns() {
+        assert_eq!(fitted("abc", 3), "abc");
+        assert_eq!(fitted("abcd", 3), "ab…");
+        assert_eq!(fitted("模型模型", 5), "模型…");
+        assert_eq!(fitted("模型", 2), "…");
+        assert_eq!(fitted("abc", 0), "");
     }
 }

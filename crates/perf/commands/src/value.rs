@@ -115,11 +115,45 @@ fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
     if bytes.len() > LIMIT {
         return Err(ValueError::TooLong);
     }
+    let is_bytes = wanted.data_type == DataType::Bytes;
     match ending(path, &bytes) {
-        Some(ending) => contents(bytes, ending, wanted),
-        None if wanted.data_type == DataType::Bytes => texts([&bytes[..]].into_iter()),
+        Some(ending) if is_opaque(ending, wanted) => raw(bytes, wanted.data_type),
+        Some(ending) if is_bytes || takes_any_bytes(wanted) => {
+            contents(&bytes, ending, wanted).or_else(|reason| whole(&bytes, &reason, wanted))
+        }
+        Some(ending) => contents(&bytes, ending, wanted),
+        None if is_bytes => texts([&bytes[..]].into_iter()),
+        None if wanted.data_type == DataType::Uint8 => raw(bytes, wanted.data_type),
         None => Err(ValueError::Ending(path.to_owned())),
     }
+}
+
+/// Whether a file of this ending can only be a row of bytes to the input: its contents would never fit.
+fn is_opaque(ending: &str, wanted: &Wanted<'_>) -> bool {
+    let is_picture = || picture::takes_pictures(wanted.shape, &wanted.picture);
+    wanted.data_type == DataType::Uint8
+        && match ending {
+            "wav" => true,
+            "png" | "jpg" | "jpeg" => !is_picture(),
+            _ => false,
+        }
+}
+
+/// Whether a file of any length is a value of the input as it lies on the disk.
+fn takes_any_bytes(wanted: &Wanted<'_>) -> bool {
+    wanted.data_type == DataType::Uint8
+        && wanted.shape.contains(&-1)
+        && wanted.shape.iter().all(|&size| matches!(size, -1 | 1))
+}
+
+/// The bytes of a file whose ending promised something else, and a note that says so.
+fn whole(bytes: &[u8], reason: &ValueError, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+    let elements = match wanted.data_type {
+        DataType::Bytes => texts([bytes].into_iter())?,
+        data_type => raw(bytes.to_vec(), data_type)?,
+    };
+    let note = format!("the bytes of the file are sent as they are, because {reason}");
+    Ok(Elements { note: Some(note), ..elements })
 }
 
 fn bounded(file: impl Read) -> io::Result<Vec<u8>> {
@@ -145,30 +179,30 @@ fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
     ENDINGS.iter().find(|known| known.eq_ignore_ascii_case(ending)).copied()
 }
 
-fn contents(bytes: Vec<u8>, ending: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     let is_bytes = data_type == DataType::Bytes;
     match ending {
-        "json" => json(&serde_json::from_slice(&bytes).map_err(ValueError::Json)?, data_type),
+        "json" => json(&serde_json::from_slice(bytes).map_err(ValueError::Json)?, data_type),
         "txt" if is_bytes => {
-            let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+            let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
             texts(text.split(|&byte| byte == b'\n'))
         }
-        "txt" => numbers(&String::from_utf8_lossy(&bytes), data_type),
+        "txt" => numbers(&String::from_utf8_lossy(bytes), data_type),
         // As it is: the model decodes it.
-        _ if is_bytes => texts([&bytes[..]].into_iter()),
+        _ if is_bytes => texts([bytes].into_iter()),
         "npy" => {
-            let (data, shape) = npy::read(&bytes, data_type)?;
+            let (data, shape) = npy::read(bytes, data_type)?;
             Ok(Elements::new(data, given(shape)))
         }
         "wav" => {
-            let samples = audio::read(&bytes, data_type)?;
+            let samples = audio::read(bytes, data_type)?;
             let given = Given::Count(samples.count);
             Ok(Elements { data: samples.data, given, note: Some(samples.note) })
         }
-        "bin" => raw(bytes, data_type),
+        "bin" => raw(bytes.to_vec(), data_type),
         _ => {
-            let (data, shape) = picture::tensor(&bytes, wanted.shape, data_type, &wanted.picture)?;
+            let (data, shape) = picture::tensor(bytes, wanted.shape, data_type, &wanted.picture)?;
             Ok(Elements::new(data, Given::Nested(shape)))
         }
     }
@@ -279,6 +313,37 @@ mod tests {
         assert_eq!(of("a,b", DataType::Bytes).data, b"\x03\0\0\0a,b");
         assert_eq!(of(r#"["a",""]"#, DataType::Bytes).data, b"\x01\0\0\0a\0\0\0\0");
         assert_eq!(of("[a", DataType::Bytes).given, Given::Count(1));
+    }
+
+    #[test]
+    fn files_of_any_ending_are_bytes_for_inputs_of_bytes() {
+        let folder = tempfile::tempdir().expect("folder");
+        let read_file = |name: &str, bytes: &[u8], wanted: &Wanted<'_>| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).expect("written");
+            read(&format!("@{}", path.display()), wanted)
+        };
+        let row = wanted(DataType::Uint8);
+        for name in ["sh", "a.dat", "a.tar.gz", "a.wav", "a.png", "a.jpeg"] {
+            let elements = read_file(name, b"\x01\xff", &row).expect(name);
+            assert_eq!(elements, Elements::new(vec![1, 255], Given::Count(2)), "{name}");
+        }
+        for name in ["a.txt", "a.json", "a.npy"] {
+            let elements = read_file(name, b"no numbers", &row).expect(name);
+            assert_eq!(
+                (&elements.data[..], elements.given),
+                (&b"no numbers"[..], Given::Count(10))
+            );
+            assert!(elements.note.is_some_and(|note| note.contains("as they are")), "{name}");
+        }
+        assert_eq!(read_file("n.txt", b"7 8", &row).expect("numbers").data, [7, 8]);
+        let text = read_file("b.json", b"{", &wanted(DataType::Bytes)).expect("one element");
+        assert_eq!(text.data, b"\x01\0\0\0{");
+        assert!(text.note.is_some_and(|note| note.contains("no JSON")));
+        let picture = Wanted { shape: &[3, -1, -1], ..row };
+        assert!(read_file("c.txt", b"no numbers", &picture).is_err(), "not any number will do");
+        assert!(read_file("c.png", b"no picture", &picture).is_err());
+        assert!(read_file("c.dat", b"x", &wanted(DataType::Fp32)).is_err());
     }
 
     #[test]

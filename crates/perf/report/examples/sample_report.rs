@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     for (name, runs) in samples::all() {
         let path = folder.join(name).with_extension("html");
-        fs::write(&path, galatea_perf_report::html::page(&runs))?;
+        fs::write(&path, galatea_perf_report::html::page(&runs)?)?;
         println!("{}", path.display());
     }
     Ok(())

@@ -5,6 +5,7 @@
 mod breakdown;
 pub mod csv;
 pub mod html;
+mod number;
 pub mod profile_export;
 #[cfg(test)]
 mod samples;

@@ -2,7 +2,7 @@
 
 use galatea_perf_types::status::Instability;
 
-use crate::text::general;
+use crate::number::general;
 
 /// One sentence without an end: what differs by how much, and how much would have been allowed.
 pub fn reason(why: &Instability) -> String {

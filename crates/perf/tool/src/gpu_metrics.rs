@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     mem,
-    str::FromStr,
     sync::{
         Arc, Mutex, MutexGuard,
         mpsc::{self, RecvTimeoutError},
@@ -20,9 +19,13 @@ use galatea_perf_types::{
 };
 use galatea_types::LockExt;
 
+use galatea_client::{GetOptions, metric_samples};
+
 /// Queries from a thread of its own between `start` and `stop`.
 pub struct GpuMetricsCollector {
     settings: MetricsSettings,
+    /// Sent with each query, as with the requests to the server.
+    headers: Vec<(String, String)>,
     samples: Arc<Mutex<Samples>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -37,8 +40,8 @@ struct Samples {
 }
 
 impl GpuMetricsCollector {
-    pub fn new(settings: MetricsSettings) -> Self {
-        Self { settings, samples: Arc::default(), thread: None }
+    pub fn new(settings: MetricsSettings, headers: Vec<(String, String)>) -> Self {
+        Self { settings, headers, samples: Arc::default(), thread: None }
     }
 
     fn samples(&self) -> MutexGuard<'_, Samples> {
@@ -53,9 +56,10 @@ impl MetricsCollector for GpuMetricsCollector {
         }
         let (stop, stopped) = mpsc::channel();
         let (settings, samples) = (self.settings.clone(), self.samples.clone());
+        let headers = self.headers.clone();
         match thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || collect(&settings, &samples, &stopped))
+            .spawn(move || collect((&settings, &headers), &samples, &stopped))
         {
             Ok(thread) => self.thread = Some((stop, thread)),
             Err(error) => {
@@ -92,7 +96,11 @@ impl Drop for GpuMetricsCollector {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
-fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc::Receiver<()>) {
+fn collect(
+    (settings, headers): (&MetricsSettings, &[(String, String)]),
+    samples: &Mutex<Samples>,
+    stopped: &mpsc::Receiver<()>,
+) {
     let url = if settings.url.contains("://") {
         settings.url.clone()
     } else {
@@ -100,7 +108,7 @@ fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc:
     };
     loop {
         let asked = Instant::now();
-        let page = ask(&url);
+        let page = ask(&url, headers);
         let took = asked.elapsed();
         let ended = page.is_err();
         samples.lock_unpoisoned().add(page, took, settings.interval);
@@ -111,7 +119,7 @@ fn collect(settings: &MetricsSettings, samples: &Mutex<Samples>, stopped: &mpsc:
     }
 }
 
-fn ask(url: &str) -> Result<GpuMetrics> {
+fn ask(url: &str, headers: &[(String, String)]) -> Result<GpuMetrics> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::generic(format!(
             "cannot read the server's metrics from {url} (--metrics-url): {error}"
@@ -122,8 +130,10 @@ fn ask(url: &str) -> Result<GpuMetrics> {
         .build()
         .map_err(|error| failed(&error))?;
     let local = tokio::task::LocalSet::new();
-    let (status, body) =
-        local.block_on(&runtime, galatea_client::get(url)).map_err(|error| failed(&error))?;
+    let options = GetOptions { headers: headers.to_vec(), ..GetOptions::default() };
+    let (status, body) = local
+        .block_on(&runtime, galatea_client::get(url, options))
+        .map_err(|error| failed(&error))?;
     if status != 200 {
         return Err(failed(&format_args!("the answer has status {status}")));
     }
@@ -166,25 +176,22 @@ impl Samples {
     }
 }
 
-/// Lines of the form `name{gpu_uuid="..."} value` of the Prometheus text format.
 fn read_gauges(page: &str) -> GpuMetrics {
+    let gauge = |name: &str| gauge(page, name);
     GpuMetrics {
-        utilization: gauge(page, "nv_gpu_utilization"),
-        power_watts: gauge(page, "nv_gpu_power_usage"),
-        memory_used_bytes: whole(gauge(page, "nv_gpu_memory_used_bytes")),
-        memory_total_bytes: whole(gauge(page, "nv_gpu_memory_total_bytes")),
+        utilization: gauge("nv_gpu_utilization"),
+        power_watts: gauge("nv_gpu_power_usage"),
+        memory_used_bytes: whole(gauge("nv_gpu_memory_used_bytes")),
+        memory_total_bytes: whole(gauge("nv_gpu_memory_total_bytes")),
     }
 }
 
+/// The samples of this name, by GPU.
 fn gauge(page: &str, name: &str) -> BTreeMap<String, f64> {
-    let sample = |line: &str| {
-        let rest = line.strip_prefix(name)?.strip_prefix('{')?;
-        let (labels, value) = rest.rsplit_once('}')?;
-        let (_, uuid) = labels.split_once("gpu_uuid=\"")?;
-        let (uuid, _) = uuid.split_once('"')?;
-        Some((uuid.to_owned(), f64::from_str(value.split_whitespace().next()?).ok()?))
-    };
-    page.lines().filter_map(sample).collect()
+    let samples = metric_samples(page).filter(|sample| sample.name == name);
+    samples
+        .filter_map(|sample| Some((sample.label("gpu_uuid")?.to_owned(), sample.value)))
+        .collect()
 }
 
 /// Byte counts may come as `6.3e+07`.

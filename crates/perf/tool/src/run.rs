@@ -165,7 +165,11 @@ impl<'a> Session<'a> {
             model: &self.model.name,
             version: &self.model.version,
         });
-        let mut metrics = self.settings.metrics.clone().map(GpuMetricsCollector::new);
+        let mut metrics = self
+            .settings
+            .metrics
+            .clone()
+            .map(|settings| GpuMetricsCollector::new(settings, self.settings.headers.clone()));
         let profiler = Profiler {
             settings: &self.settings,
             model: &self.model,
@@ -222,7 +226,10 @@ impl<'a> Session<'a> {
                 }
                 runs.push(other);
             }
-            write_text(path, &html::page(&runs))?;
+            write_text(
+                path,
+                &html::page(&runs).map_err(|error| cannot_write(path, &error.into()))?,
+            )?;
         }
         Ok(())
     }

@@ -68,10 +68,12 @@ impl ServerStatistics for StatisticsReader<'_> {
 
 fn counters(statistics: ModelStatistics) -> ((String, String), ModelCounters) {
     let of = statistics;
+    let items = of.batches.iter().map(|b| b.batch_size.saturating_mul(b.compute_infer.count));
     let counters = ModelCounters {
         success_count: of.success.count,
         inference_count: of.inference_count,
         execution_count: of.execution_count,
+        executed_items: items.fold(0, u64::saturating_add),
         queue_count: of.queue.count,
         compute_input_count: of.compute_input.count,
         compute_infer_count: of.compute_infer.count,

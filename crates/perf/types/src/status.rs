@@ -148,6 +148,8 @@ pub struct ModelCounters {
     pub inference_count: u64,
     /// Executions of the model.
     pub execution_count: u64,
+    /// Items of all executions, also of those that failed; zero: the server does not tell batch sizes.
+    pub executed_items: u64,
     /// Requests counted in `queue_time_ns`.
     pub queue_count: u64,
     /// Requests counted in `compute_input_time_ns`.

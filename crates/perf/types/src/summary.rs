@@ -132,6 +132,9 @@ pub struct ServerTimes {
     pub inference_count: u64,
     /// Executions of the model.
     pub execution_count: u64,
+    /// Items of all executions, also of those that failed; absent: the server does not tell batch sizes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub executed_items: u64,
     /// From arrival to response.
     pub request_us: f64,
     /// In the queue.
@@ -149,6 +152,19 @@ pub struct ServerTimes {
     /// The steps of an ensemble.
     #[serde(default)]
     pub composing: Vec<ServerTimes>,
+}
+
+impl ServerTimes {
+    /// Returns the mean batch size: the items of all executions over all executions. Inferences leave out requests that
+    /// failed, so where the server tells no batch sizes they give a mean only as long as it is a possible one.
+    pub fn batch_size(&self) -> Option<f64> {
+        let items = match self.executed_items {
+            0 => self.inference_count,
+            items => items,
+        };
+        let executions = self.execution_count;
+        (executions > 0 && items >= executions).then(|| items as f64 / executions as f64)
+    }
 }
 
 /// What one window measured.
@@ -194,4 +210,24 @@ pub struct Trial {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_never_smaller_than_one_item() {
+        let failing =
+            ServerTimes { inference_count: 69, execution_count: 100, ..ServerTimes::default() };
+        assert_eq!(failing.batch_size(), None, "the inferences leave out what failed");
+        let known = ServerTimes { executed_items: 250, ..failing };
+        assert_eq!(known.batch_size(), Some(2.5));
+        assert_eq!(ServerTimes::default().batch_size(), None);
+    }
 }

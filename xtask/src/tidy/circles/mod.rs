@@ -1,5 +1,5 @@
 //! Files of a crate do not use each other in a circle: to understand one of them a reader would have to read
-//! all. What a file takes from a module above it (`super::`, the root of the crate) does not count: that is the
+//! all. What the files of a folder take from its `mod.rs`, or from the root of the crate, does not count: that is the
 //! folder's own vocabulary.
 
 mod components;

@@ -1,9 +1,10 @@
 //! Which files of a crate take names from which, read from `use` lines and from paths in the code.
 //!
-//! A name counts for the file that defines it, also where it is taken through a re-export. Tests do not count.
-//! Method calls are not seen; the type of the receiver usually comes from a name that is.
+//! A name counts for the file that defines it, and for every file whose re-export it is taken through, unless that file
+//! defines nothing of its own. Tests do not count. Method calls are not seen; the type of the receiver usually comes from a
+//! name that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -42,9 +43,13 @@ pub fn graph(files: &[&SourceFile]) -> Graph {
     }
     let mut graph = Graph::new();
     for (path, module) in &modules {
-        let targets = module.used.iter().filter_map(|used| target(&modules, path, used, 0));
-        let others =
-            targets.filter(|target| *target != module.file && !is_root_of(target, &module.file));
+        let mut targets = BTreeSet::new();
+        for used in &module.used {
+            Search { modules: &modules, found: &mut targets }.target(path, used, 0);
+        }
+        let others = targets
+            .into_iter()
+            .filter(|target| *target != module.file && !is_root_of(target, &module.file));
         graph.entry(module.file.clone()).or_default().extend(others.map(str::to_owned));
     }
     graph
@@ -215,67 +220,69 @@ impl Reader<'_> {
 /// How far re-exports are followed; they could form a circle themselves.
 const MAX_DEPTH: usize = 8;
 
-/// The file that a path in the module `at` leads to. None where that is another crate, or only a module as such.
-fn target<'a>(modules: &'a Modules, at: &[Name], path: &[Name], depth: usize) -> Option<&'a str> {
-    let (first, rest) = path.split_first()?;
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let child = || at.iter().cloned().chain([first.clone()]).collect::<ModulePath>();
-    let start = match first.as_str() {
-        "crate" => Vec::new(),
-        "self" => at.to_vec(),
-        "super" => at.split_last()?.1.to_vec(),
-        _ if modules.contains_key(&child()) => child(),
-        // A name alone is either defined here or was counted where it is imported.
-        _ if rest.is_empty() => return None,
-        _ => {
-            let imported = modules.get(at)?.imported.get(first)?;
-            let whole: Vec<Name> = imported.iter().chain(rest).cloned().collect();
-            // `use a;` of another crate and `a::b` would call themselves.
-            return (imported.first() != Some(first) || imported.len() > 1)
-                .then(|| target(modules, at, &whole, depth + 1))
-                .flatten();
-        }
-    };
-    descend(modules, start, rest, depth)
-}
-
-fn descend<'a>(
+/// Collects the files that paths lead to. Nothing is found where that is another crate, or only a module as such.
+struct Search<'a, 'f> {
     modules: &'a Modules,
-    mut at: ModulePath,
-    path: &[Name],
-    depth: usize,
-) -> Option<&'a str> {
-    for (index, name) in path.iter().enumerate() {
-        if name == "super" {
-            at.pop();
-            continue;
-        }
-        at.push(name.clone());
-        if !modules.contains_key(&at) {
-            at.pop();
-            return item(modules, &at, path.get(index..)?, depth);
-        }
-    }
-    None
+    found: &'f mut BTreeSet<&'a str>,
 }
 
-/// The file that defines the item with which `path` begins in the module `at`.
-fn item<'a>(modules: &'a Modules, at: &[Name], path: &[Name], depth: usize) -> Option<&'a str> {
-    let module = modules.get(at)?;
-    let name = path.first()?;
-    if module.defined.contains(name) {
-        return Some(&module.file);
+impl Search<'_, '_> {
+    /// Follows a path that stands in the module `at`, and returns whether it leads to an item of this crate.
+    fn target(&mut self, at: &[Name], path: &[Name], depth: usize) -> bool {
+        let Some((first, rest)) = path.split_first().filter(|_| depth <= MAX_DEPTH) else {
+            return false;
+        };
+        let child = || at.iter().cloned().chain([first.clone()]).collect::<ModulePath>();
+        let start = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => at.to_vec(),
+            "super" => at.split_last().map(|(_, above)| above.to_vec()).unwrap_or_default(),
+            _ if self.modules.contains_key(&child()) => child(),
+            // A name alone is either defined here or was counted where it is imported.
+            _ if rest.is_empty() => return false,
+            _ => {
+                let imported = self.modules.get(at).and_then(|module| module.imported.get(first));
+                // `use a;` of another crate and `a::b` would call themselves.
+                let followed = |path: &&Vec<Name>| path.first() != Some(first) || path.len() > 1;
+                return imported
+                    .filter(followed)
+                    .is_some_and(|before| self.target(at, &[before, rest].concat(), depth + 1));
+            }
+        };
+        self.descend(start, rest, depth)
     }
-    if let Some(imported) = module.imported.get(name) {
-        let whole: Vec<Name> = imported.iter().chain(path.get(1..)?).cloned().collect();
-        return target(modules, at, &whole, depth + 1);
+
+    fn descend(&mut self, mut at: ModulePath, path: &[Name], depth: usize) -> bool {
+        for (index, name) in path.iter().enumerate() {
+            if name == "super" {
+                at.pop();
+                continue;
+            }
+            at.push(name.clone());
+            if !self.modules.contains_key(&at) {
+                at.pop();
+                return self.item(&at, &path[index..], depth);
+            }
+        }
+        false
     }
-    module.globs.iter().find_map(|glob| {
-        let whole: Vec<Name> = glob.iter().chain(path).cloned().collect();
-        target(modules, at, &whole, depth + 1)
-    })
+
+    /// Finds the item with which `path` begins in the module `at`, which defines it or hands it on.
+    fn item(&mut self, at: &[Name], path: &[Name], depth: usize) -> bool {
+        let (Some(module), [name, rest @ ..]) = (self.modules.get(at), path) else { return false };
+        let is_found = module.defined.contains(name)
+            || match module.imported.get(name) {
+                Some(before) => self.target(at, &[before, rest].concat(), depth + 1),
+                None => {
+                    let mut globs = module.globs.iter();
+                    globs.any(|glob| self.target(at, &[glob, path].concat(), depth + 1))
+                }
+            };
+        if is_found && !module.defined.is_empty() {
+            self.found.insert(&module.file);
+        }
+        is_found
+    }
 }
 
 #[cfg(test)]
@@ -316,8 +323,8 @@ mod tests {
     fn names_count_for_the_file_that_defines_them() {
         assert_uses("use crate::one::One;", &["one"]);
         assert_uses("use crate::{Leaf, Rooted};", &["deep/leaf"]);
-        assert_uses("use crate::deep::Renamed;", &["deep/leaf"]);
-        assert_uses("use crate::deep::Other;", &["deep/leaf"]);
+        assert_uses("use crate::deep::Renamed;", &["deep/leaf", "deep/mod"]);
+        assert_uses("use crate::deep::Other;", &["deep/leaf", "deep/mod"]);
         assert_uses("use super::deep::{D, leaf::Leaf};", &["deep/leaf", "deep/mod"]);
     }
 
@@ -325,7 +332,10 @@ mod tests {
     fn paths_in_code_and_in_macros_count() {
         assert_uses("fn f() { crate::one::make() }", &["one"]);
         assert_uses("use crate::one; fn f() { one::make() }", &["one"]);
-        assert_uses("use crate::deep as d; fn f() -> d::Leaf { todo() }", &["deep/leaf"]);
+        assert_uses(
+            "use crate::deep as d; fn f() -> d::Leaf { todo() }",
+            &["deep/leaf", "deep/mod"],
+        );
         assert_uses("fn f() { assert!(matches!(x, crate::one::One)) }", &["one"]);
         assert_uses("use crate::one; fn f() { vec![a::b, one::make()] }", &["one"]);
     }

@@ -7,6 +7,7 @@ use galatea_proto::inference::{
 use galatea_types::{DataType, Result, byte_strings};
 use prost::Message;
 
+use super::message::MessageReader;
 use crate::{OutputTensor, response_error::ResponseError};
 
 /// The outputs of an encoded `ModelInferResponse`; raw data is not copied.
@@ -66,4 +67,21 @@ fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
             data
         }
     }
+}
+
+/// The outputs in the first message of an inference response, from pieces of its body as they came: for fuzzing.
+///
+/// # Errors
+/// If there is no whole message, or it holds tensors that cannot be read.
+#[doc(hidden)]
+pub fn decode_infer_message<'a>(
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<OutputTensor>> {
+    let mut reader = MessageReader::default();
+    let mut message = None;
+    for piece in pieces {
+        reader.push(Bytes::copy_from_slice(piece));
+        message = message.or_else(|| reader.next());
+    }
+    decode(message.ok_or(ResponseError::NoMessage)?.bytes)
 }

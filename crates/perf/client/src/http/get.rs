@@ -8,22 +8,35 @@ use galatea_types::{Error, Result};
 use super::HttpConnection;
 use crate::{Compression, Protocol, Target, Tls, tls::client_config};
 
+/// How a page is fetched.
+#[derive(Clone, Debug)]
+pub struct GetOptions {
+    /// For `https://`, which is refused without.
+    pub tls: Option<Tls>,
+    /// Sent with the request.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the response at most, its head included.
+    pub limit: usize,
+}
+
+impl Default for GetOptions {
+    /// Without a limit.
+    fn default() -> Self {
+        Self { tls: None, headers: Vec::new(), limit: usize::MAX }
+    }
+}
+
 /// Fetches `url`, with or without `http://` in front, and gives status and body.
 ///
 /// # Errors
-/// If the URL is of another kind, or there is no response.
-pub async fn get(url: &str) -> Result<(u16, Bytes)> {
-    get_at_most(url, None, usize::MAX).await
-}
-
-/// Like [`get`], for a response of at most `limit` bytes, its head included; with `tls` also from `https://`.
-///
-/// # Errors
-/// Also if the response is longer, or the files of `tls` are not usable.
-pub async fn get_at_most(url: &str, tls: Option<&Tls>, limit: usize) -> Result<(u16, Bytes)> {
-    let (target, path) = parse(url, tls).ok_or_else(|| {
+/// If the URL is of another kind, there is no response, or it is longer than the limit; if the files for TLS are not usable, or a
+/// header cannot be sent.
+pub async fn get(url: &str, options: GetOptions) -> Result<(u16, Bytes)> {
+    let GetOptions { tls, headers, limit } = options;
+    let (target, path) = parse(url, tls.as_ref()).ok_or_else(|| {
         Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))
     })?;
+    let target = Target { headers, ..target };
     let config = target.tls.as_ref().map(|tls| client_config(tls, Protocol::Http)).transpose()?;
     let mut connection = HttpConnection::new(Rc::new(target), config, limit);
     let response = connection.exchange("GET", &path, None).await?;

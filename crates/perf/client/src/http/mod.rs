@@ -12,7 +12,7 @@ mod request;
 pub(crate) use admin::HttpAdmin;
 pub(crate) use connection::HttpConnection;
 pub(crate) use events::HttpEvents;
-pub use get::{get, get_at_most};
+pub use get::{GetOptions, get};
 pub(crate) use request::HttpInfer;
 
 use bytes::BytesMut;

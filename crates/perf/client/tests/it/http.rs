@@ -5,7 +5,7 @@
 use crate::support::{listen, run, target, template};
 use bytes::Bytes;
 use galatea_client::{
-    Caller, Connector, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get, get_at_most,
+    Caller, Connector, GetOptions, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get,
 };
 use galatea_types::{Code, Result};
 use tokio::{
@@ -294,7 +294,8 @@ fn get_gives_status_and_body() {
     run(async {
         let (listener, port) = listen().await;
         answer_each(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nx 1\n"]);
-        let (status, body) = get(&format!("127.0.0.1:{port}/metrics")).await.unwrap();
+        let url = format!("127.0.0.1:{port}/metrics");
+        let (status, body) = get(&url, GetOptions::default()).await.unwrap();
         assert_eq!((status, &body[..]), (200, &b"x 1\n"[..]));
     });
 }
@@ -313,7 +314,11 @@ fn responses_are_read_up_to_a_limit() {
 
             let (listener, port) = listen().await;
             answer_each(listener, vec![OK]);
-            let fetched = get_at_most(&format!("127.0.0.1:{port}/metrics"), None, limit).await;
+            let fetched = get(
+                &format!("127.0.0.1:{port}/metrics"),
+                GetOptions { limit, ..GetOptions::default() },
+            )
+            .await;
             assert_eq!(fetched.is_ok(), is_read, "{fetched:?}");
         }
     });

@@ -97,6 +97,11 @@ fn plan(wanted: &[i64], layout: Layout) -> Option<Plan> {
     }
 }
 
+/// Whether a picture can be brought to this shape.
+pub(crate) fn takes_pictures(wanted: &[i64], options: &PictureOptions) -> bool {
+    plan(wanted, options.layout).is_some()
+}
+
 /// The elements and the whole shape.
 pub(crate) fn tensor(
     file: &[u8],

@@ -81,6 +81,20 @@ impl Counters {
         })
     }
 
+    /// Returns the mean batch size. Batch sizes count all executions. Inferences are those of requests that succeeded, and the
+    /// page of metrics has nothing else: of an interval with failures it tells no batch size.
+    pub fn batch_size(&self) -> Option<f64> {
+        let mean = |items: u64, executions: u64| {
+            (executions > 0).then(|| items as f64 / executions as f64)
+        };
+        if self.batches.values().any(|&count| count > 0) {
+            let items = self.batches.iter().map(|(size, count)| size.saturating_mul(*count));
+            let executions = self.batches.values().copied().fold(0, u64::saturating_add);
+            return mean(items.fold(0, u64::saturating_add), executions);
+        }
+        mean(self.inferences, self.executions).filter(|_| self.fail == 0)
+    }
+
     pub fn compute_ns(&self) -> u64 {
         self.input_ns.saturating_add(self.infer_ns).saturating_add(self.output_ns)
     }
@@ -112,6 +126,17 @@ mod tests {
         let recent = statistics(16, &[(1, 12), (4, 1)]).since(&earlier).expect("later");
         assert_eq!((recent.success, recent.request_ns, recent.busy_ns), (6, 600, Some(30)));
         assert_eq!(recent.batches, [(1, 2), (4, 1)].into());
+    }
+
+    #[test]
+    fn failed_executions_do_not_push_the_batch_size_below_one() {
+        let failing = Counters { inferences: 69, executions: 100, fail: 31, ..Counters::default() };
+        assert_eq!(failing.batch_size(), None, "the page of metrics cannot tell");
+        let known = Counters { batches: [(1, 90), (2, 10)].into(), ..failing.clone() };
+        assert_eq!(known.batch_size(), Some(1.1));
+        let well = Counters { inferences: 200, fail: 0, ..failing };
+        assert_eq!(well.batch_size(), Some(2.0));
+        assert_eq!(Counters::default().batch_size(), None);
     }
 
     #[test]

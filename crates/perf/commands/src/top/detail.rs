@@ -1,22 +1,24 @@
 //! One model in detail: what it did lately and since it was loaded, phase by phase, and how large its batches were.
 
+use ratatui::{style::Stylize, text::Line};
+
 use super::{
+    colors::{GOOD, WARNING},
     columns::{Column, amount, duration},
     counters::Counters,
     page::ModelKey,
     row::Row,
-    screen::{Line, Style},
 };
 use crate::printing;
 
 /// Most batch sizes that are shown.
 const MOST_BATCHES: usize = 16;
 
-pub(crate) fn lines(key: &ModelKey, row: Option<&Row>, width: usize) -> Vec<Line> {
+pub(crate) fn lines(key: &ModelKey, row: Option<&Row>, width: usize) -> Vec<Line<'static>> {
     let title = format!("{} version {}", printing::line(&key.name), printing::line(&key.version));
-    let mut lines = vec![Line::new(Style::Bold, title)];
+    let mut lines = vec![title.bold().into()];
     let Some(row) = row else {
-        lines.push(Line::new(Style::Warning, "The server has it no more."));
+        lines.push("The server has it no more.".fg(WARNING).into());
         return lines;
     };
     lines.extend(state(row));
@@ -33,11 +35,11 @@ pub(crate) fn lines(key: &ModelKey, row: Option<&Row>, width: usize) -> Vec<Line
     lines
 }
 
-fn pair(name: &str, text: &str) -> Line {
-    Line::new(Style::Dim, format!("{name:<11}")).and(Style::Plain, text.to_owned())
+fn pair(name: &str, text: &str) -> Line<'static> {
+    vec![format!("{name:<11}").dim(), text.to_owned().into()].into()
 }
 
-fn state(row: &Row) -> Vec<Line> {
+fn state(row: &Row) -> Vec<Line<'static>> {
     let mut lines = vec![pair("state", &Column::State.cell(row))];
     if !row.reason.is_empty() {
         lines.push(pair("reason", &printing::line(&row.reason)));
@@ -49,10 +51,10 @@ fn state(row: &Row) -> Vec<Line> {
 }
 
 /// The same of the last interval and of all the time.
-fn figures(row: &Row) -> Vec<Line> {
+fn figures(row: &Row) -> Vec<Line<'static>> {
     let recent = row.recent.as_ref().map(|(counters, seconds)| (counters, *seconds));
     let head = format!("{:<11}{:>12}{:>12}{:>12}", "", "per second", "average", "since load");
-    let mut lines = vec![Line::default(), Line::new(Style::Reverse, head)];
+    let mut lines = vec![Line::default(), head.reversed().into()];
     let line = |name: &str,
                 count: Option<fn(&Counters) -> u64>,
                 time: Option<fn(&Counters) -> u64>| {
@@ -65,7 +67,7 @@ fn figures(row: &Row) -> Vec<Line> {
             (None, Some(time)) => duration(time(total) as f64),
             (None, None) => String::new(),
         });
-        Line::new(Style::Plain, format!("{name:<11}{rate:>12}{average:>12}{total:>12}"))
+        Line::from(format!("{name:<11}{rate:>12}{average:>12}{total:>12}"))
     };
     lines.push(line("successful", Some(|c| c.success), Some(|c| c.request_ns)));
     lines.push(line("failed", Some(|c| c.fail), None));
@@ -82,21 +84,21 @@ fn figures(row: &Row) -> Vec<Line> {
     lines
 }
 
-fn batches(row: &Row, width: usize) -> Vec<Line> {
+fn batches(row: &Row, width: usize) -> Vec<Line<'static>> {
     let sizes = row.total.as_ref().map(|total| &total.batches).filter(|sizes| !sizes.is_empty());
     let Some(sizes) = sizes else { return Vec::new() };
     let most = sizes.values().copied().max().unwrap_or_default().max(1);
-    let mut lines = vec![Line::default(), Line::new(Style::Bold, "Batch sizes since load")];
+    let mut lines = vec![Line::default(), "Batch sizes since load".bold().into()];
     let bar = |count: u64| {
         let room = width.saturating_sub(24).min(60) as f64;
         "█".repeat((count as f64 / most as f64 * room).round() as usize)
     };
     let line = |(size, count): (&u64, &u64)| {
-        Line::new(Style::Plain, format!("{size:>8} {count:>12} ")).and(Style::Good, bar(*count))
+        Line::from(vec![format!("{size:>8} {count:>12} ").into(), bar(*count).fg(GOOD)])
     };
     lines.extend(sizes.iter().take(MOST_BATCHES).map(line));
     if sizes.len() > MOST_BATCHES {
-        lines.push(Line::new(Style::Dim, format!("… {} more", sizes.len() - MOST_BATCHES)));
+        lines.push(format!("… {} more", sizes.len() - MOST_BATCHES).dim().into());
     }
     lines
 }

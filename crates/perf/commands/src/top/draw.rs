@@ -1,53 +1,100 @@
-//! The lines of the view for a window of a certain size.
+//! Draws the view for a window of any size.
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::{Constraint, Rect},
+    style::{Color, Modifier, Style, Stylize},
+    text::{Line, Span, Text},
+    widgets::{self, Table},
+};
 
 use super::{
+    colors::{BAD, GOOD, WARNING},
     columns::{Column, amount, bytes},
     detail,
     row::{Observation, Row},
-    screen::{Line, Style, columns, fitted},
     view::{View, ViewPage},
 };
-use crate::printing;
+use crate::printing::{self, columns, fitted};
 
 /// Most lines that say what is missing.
 const MOST_NOTES: usize = 3;
 
-/// The lines, one for each of the window.
-pub(crate) fn lines(view: &mut View, width: usize, height: usize) -> Vec<Line> {
-    let mut lines = head(view, width);
-    let foot = foot(view, width);
-    let room = height.saturating_sub(lines.len() + foot.len());
-    let body = match &view.page {
-        ViewPage::Models => table(view, width, room),
+/// Draws the view. Of a window that is too low it shows the last lines.
+pub(crate) fn draw(view: &mut View, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let (head, foot) = (head(view, width), foot(view, width));
+    let below = height.saturating_sub(foot.len());
+    let above = head.len().min(below);
+    let room = below - above;
+    let rows = |from: usize, to: usize| Rect::new(0, from as u16, area.width, (to - from) as u16);
+    view.room = room.saturating_sub(1).max(1);
+    let text = match &view.page {
+        ViewPage::Models => None,
         ViewPage::Model(key) => {
             let row =
                 view.observation.iter().flat_map(|seen| &seen.rows).find(|row| row.key == *key);
-            detail::lines(key, row, width)
+            Some(detail::lines(key, row, width))
         }
-        ViewPage::Help => help(),
+        ViewPage::Help => Some(help()),
     };
-    view.room = room.saturating_sub(1).max(1);
-    if view.page != ViewPage::Models {
-        view.scrolled = view.scrolled.min(body.len().saturating_sub(room));
+    match text {
+        Some(lines) => {
+            view.scrolled = view.scrolled.min(lines.len().saturating_sub(room));
+            let lines = lines.into_iter().skip(view.scrolled);
+            frame.render_widget(cut(lines, width), rows(above, below));
+        }
+        None if view.observation.is_some() && room > 0 => {
+            frame.render_widget(table(view, width, room), rows(above, below));
+            if view.rows().is_empty() && room > 1 {
+                let text = match view.filter.is_empty() {
+                    true => "The server has no models.",
+                    false => "No model has the filter's text in its name.",
+                };
+                frame.render_widget(cut([Line::from(text.dim())], width), rows(above + 1, below));
+            }
+        }
+        None => {}
     }
-    lines.extend(body.into_iter().skip(view.scrolled).take(room));
-    lines.resize(height.saturating_sub(foot.len()), Line::default());
-    lines.extend(foot);
-    lines.truncate(height);
-    lines
+    frame.render_widget(cut(head, width), rows(0, above));
+    frame.render_widget(cut(foot, width), rows(below, height));
 }
 
-fn head(view: &View, width: usize) -> Vec<Line> {
+/// Where the terminal is to have no colours, failures are bold.
+pub(crate) fn remove_colors(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.fg == BAD {
+            cell.modifier |= Modifier::BOLD;
+        }
+        cell.fg = Color::Reset;
+    }
+}
+
+/// The lines, with `…` where the window ends before them.
+fn cut(lines: impl IntoIterator<Item = Line<'static>>, width: usize) -> Text<'static> {
+    let cut = |line: Line<'static>| {
+        let mut left = width;
+        let spans = line.spans.into_iter().map(|span| {
+            let text = fitted(&span.content, left);
+            left -= columns(&text);
+            Span::styled(text, span.style)
+        });
+        spans.collect::<Line<'_>>()
+    };
+    lines.into_iter().map(cut).collect()
+}
+
+fn head(view: &View, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![title(view)];
     match &view.away {
         Some((reason, tries)) => {
             let times = if *tries == 1 { "try" } else { "tries" };
             let text = format!("AWAY, {tries} {times}: {}", printing::line(reason));
-            lines.extend(
-                wrapped(&text, width, 3).into_iter().map(|text| Line::new(Style::Bad, text)),
-            );
+            lines.extend(wrapped(&text, width, 3).into_iter().map(|text| text.fg(BAD).into()));
         }
-        None if view.observation.is_none() => lines.push(Line::new(Style::Dim, "Connecting…")),
+        None if view.observation.is_none() => lines.push("Connecting…".dim().into()),
         None => {}
     }
     if let Some(observation) = &view.observation {
@@ -58,26 +105,23 @@ fn head(view: &View, width: usize) -> Vec<Line> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
-fn title(view: &View) -> Line {
-    let mut line = Line::new(Style::Bold, "galatea top ");
-    line = line.and(Style::Plain, printing::line(&view.url));
-    if view.away.is_none()
-        && let Some(observation) = &view.observation
-    {
-        line = match observation.is_ready {
-            Some(true) => line.and(Style::Good, " READY"),
-            Some(false) => line.and(Style::Warning, " NOT READY"),
-            None => line,
-        };
-        line = line.and(Style::Plain, format!(" {}", printing::line(&observation.server)));
+fn title(view: &View) -> Line<'static> {
+    let mut line = Line::from(vec!["galatea top ".bold(), printing::line(&view.url).into()]);
+    if let Some(seen) = view.observation.as_ref().filter(|_| view.away.is_none()) {
+        line.extend(seen.is_ready.map(|is_ready| match is_ready {
+            true => " READY".fg(GOOD),
+            false => " NOT READY".fg(WARNING),
+        }));
+        line.push_span(format!(" {}", printing::line(&seen.server)));
     }
     let seconds = view.since.elapsed().as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    line.and(Style::Dim, format!(" watched {hours}:{minutes:02}:{seconds:02}"))
+    line.push_span(format!(" watched {hours}:{minutes:02}:{seconds:02}").dim());
+    line
 }
 
 /// Processor, memory, GPUs, as far as they are known.
-fn machine(observation: &Observation) -> Vec<Line> {
+fn machine(observation: &Observation) -> Vec<Line<'static>> {
     let machine = &observation.machine;
     let percent = |part: f64| format!("{:.0}%", part * 100.0);
     let of = |used: Option<f64>, total: Option<f64>| match (used, total) {
@@ -91,7 +135,7 @@ fn machine(observation: &Observation) -> Vec<Line> {
     parts
         .extend(of(machine.memory_used, machine.memory_total).map(|text| format!("memory {text}")));
     if !parts.is_empty() {
-        lines.push(Line::new(Style::Plain, parts.join("  ")));
+        lines.push(parts.join("  ").into());
     }
     // More would leave no room for models.
     for (uuid, gpu) in machine.gpus.iter().take(8) {
@@ -100,116 +144,90 @@ fn machine(observation: &Observation) -> Vec<Line> {
         parts.extend(gpu.utilization.map(percent));
         parts.extend(of(gpu.memory_used, gpu.memory_total));
         parts.extend(gpu.power_watts.map(|watts| format!("{watts:.0} W")));
-        lines.push(Line::new(Style::Plain, parts.join("  ")));
+        lines.push(parts.join("  ").into());
     }
     lines
 }
 
-fn summary(view: &View, observation: &Observation) -> Line {
+fn summary(view: &View, observation: &Observation) -> Line<'static> {
     let rows = &observation.rows;
     let sum = |number: fn(&Row) -> Option<f64>| rows.iter().filter_map(number).sum::<f64>();
     let ready = rows.iter().filter(|row| row.is_ready()).count();
     let models = if rows.len() == 1 { "model" } else { "models" };
-    let mut line = Line::new(Style::Plain, format!("{} {models}, {ready} ready", rows.len()));
+    let mut line = Line::from(format!("{} {models}, {ready} ready", rows.len()));
     match observation.seconds {
         Some(_) => {
-            line = line.and(Style::Plain, format!("  {} req/s", amount(sum(Row::requests), 1)));
+            line.push_span(format!("  {} req/s", amount(sum(Row::requests), 1)));
             let failed = sum(Row::failed);
-            let style = if failed > 0.0 { Style::Bad } else { Style::Plain };
-            line = line.and(style, format!("  {} failed/s", amount(failed, 1)));
-            line = line.and(Style::Plain, format!("  {} inf/s", amount(sum(Row::inferences), 1)));
+            let color = if failed > 0.0 { BAD } else { Color::Reset };
+            line.push_span(format!("  {} failed/s", amount(failed, 1)).fg(color));
+            line.push_span(format!("  {} inf/s", amount(sum(Row::inferences), 1)));
         }
-        None => line = line.and(Style::Dim, "  measuring…"),
+        None => line.push_span("  measuring…".dim()),
     }
     if view.is_paused {
-        line = line.and(Style::Warning, "  PAUSED");
+        line.push_span("  PAUSED".fg(WARNING));
     }
     line
 }
 
-fn table(view: &View, width: usize, room: usize) -> Vec<Line> {
-    if view.observation.is_none() || room == 0 {
-        return Vec::new();
-    }
+/// The rows that the room is for. The selected one is in sight, and the window full where there are enough rows.
+fn table(view: &View, width: usize, room: usize) -> Table<'static> {
     let rows = view.rows();
     let fitting = Column::fitting(width, &rows, view.sort);
-    let mut lines = vec![heads(view, &fitting, width)];
-    if rows.is_empty() {
-        let text = match view.filter.is_empty() {
-            true => "The server has no models.",
-            false => "No model has the filter's text in its name.",
-        };
-        lines.push(Line::new(Style::Dim, text));
-    }
-    // The selected row is in sight, and the window full where there are enough rows.
-    let room = room.saturating_sub(1).max(1);
-    let first = (view.selected / room * room).min(rows.len().saturating_sub(room));
-    let visible = rows.iter().enumerate().skip(first).take(room);
-    lines.extend(visible.map(|(at, row)| row_line(row, &fitting, at == view.selected, width)));
-    lines
-}
-
-fn heads(view: &View, fitting: &[(Column, usize)], width: usize) -> Line {
-    let head = |&(column, wide): &(Column, usize)| {
+    let cell = |text: &str, (column, wide): (Column, usize)| {
+        let text = Text::from(fitted(text, wide));
+        widgets::Cell::new(if column.is_text() { text } else { text.right_aligned() })
+    };
+    let heads = fitting.iter().map(|&(column, wide)| {
         let mark = match (column == view.sort, view.is_reversed) {
             (true, false) => "▼",
             (true, true) => "▲",
             (false, _) => "",
         };
-        padded(&fitted(&format!("{}{mark}", column.head()), wide), wide, column.is_text())
-    };
-    let text = fitting.iter().map(head).collect::<Vec<_>>().join(" ");
-    Line::new(Style::Reverse, padded(&text, width, true))
-}
-
-fn row_line(row: &Row, fitting: &[(Column, usize)], is_selected: bool, width: usize) -> Line {
-    let cells = fitting.iter().map(|&(column, wide)| {
-        let style = match column {
-            Column::State if row.state == "UNAVAILABLE" => Style::Bad,
-            Column::State if !row.is_ready() => Style::Warning,
-            Column::Failed if row.failed().is_some_and(|failed| failed > 0.0) => Style::Bad,
-            _ if row.total.is_none() => Style::Dim,
-            _ => Style::Plain,
-        };
-        (style, padded(&fitted(&column.cell(row), wide), wide, column.is_text()))
+        cell(&format!("{}{mark}", column.head()), (column, wide))
     });
-    let cells: Vec<(Style, String)> = cells.collect();
-    if is_selected {
-        let text = cells.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
-        return Line::new(Style::Reverse, padded(&text, width, true));
-    }
-    let mut line = Line::default();
-    for (style, text) in cells {
-        let blank = if line.parts.is_empty() { "" } else { " " };
-        line = line.and(style, format!("{blank}{text}"));
-    }
-    line
+    let room = room.saturating_sub(1).max(1);
+    let first = (view.selected / room * room).min(rows.len().saturating_sub(room));
+    let visible = rows.iter().enumerate().skip(first).take(room).map(|(at, row)| {
+        let is_selected = at == view.selected;
+        let cells = fitting.iter().map(|&(column, wide)| {
+            let style = if is_selected { Style::new() } else { style(column, row) };
+            cell(&column.cell(row), (column, wide)).style(style)
+        });
+        let line = widgets::Row::new(cells);
+        if is_selected { line.reversed() } else { line }
+    });
+    let widths = fitting.iter().map(|&(_, wide)| Constraint::Length(wide as u16));
+    Table::new(visible, widths).header(widgets::Row::new(heads).reversed())
 }
 
-fn padded(text: &str, width: usize, is_left: bool) -> String {
-    let blanks = " ".repeat(width.saturating_sub(columns(text)));
-    if is_left { format!("{text}{blanks}") } else { format!("{blanks}{text}") }
+fn style(column: Column, row: &Row) -> Style {
+    match column {
+        Column::State if row.state == "UNAVAILABLE" => Style::new().fg(BAD),
+        Column::State if !row.is_ready() => Style::new().fg(WARNING),
+        Column::Failed if row.failed().is_some_and(|failed| failed > 0.0) => Style::new().fg(BAD),
+        _ if row.total.is_none() => Style::new().dim(),
+        _ => Style::new(),
+    }
 }
 
-fn foot(view: &View, width: usize) -> Vec<Line> {
+fn foot(view: &View, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if view.page == ViewPage::Models && view.away.is_none() {
         for note in view.observation.iter().flat_map(|seen| &seen.notes).take(MOST_NOTES) {
             let text = printing::line(note);
-            lines.extend(wrapped(&text, width, 2).into_iter().map(|t| Line::new(Style::Dim, t)));
+            lines.extend(wrapped(&text, width, 2).into_iter().map(|text| text.dim().into()));
         }
     }
+    let filter = |end: &str| format!("filter: {}{end}", printing::line(&view.filter)).bold();
     lines.push(match view.is_typing_filter {
-        true => Line::new(Style::Bold, format!("filter: {}_", printing::line(&view.filter)))
-            .and(Style::Dim, "  Enter keeps it, Esc ends it"),
-        false if !view.filter.is_empty() => {
-            Line::new(Style::Bold, format!("filter: {}", printing::line(&view.filter)))
-                .and(Style::Dim, "  / changes it")
-        }
+        true => vec![filter("_"), "  Enter keeps it, Esc ends it".dim()].into(),
+        false if !view.filter.is_empty() => vec![filter(""), "  / changes it".dim()].into(),
         false if view.page == ViewPage::Models => {
-            Line::new(Style::Dim, "q quit  h help  Enter detail  s sort  / filter  p pause")
+            "q quit  h help  Enter detail  s sort  / filter  p pause".dim().into()
         }
-        false => Line::new(Style::Dim, "q back  up, down scroll"),
+        false => "q back  up, down scroll".dim().into(),
     });
     lines
 }
@@ -221,7 +239,7 @@ pub(super) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     while let Some(word) = words.next() {
         let full = lines.len() == most;
         let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() || columns(line) + 1 + columns(word) <= width {
+        if line.is_empty() || printing::columns(line) + 1 + printing::columns(word) <= width {
             if !line.is_empty() {
                 line.push(' ');
             }
@@ -237,7 +255,7 @@ pub(super) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     lines
 }
 
-fn help() -> Vec<Line> {
+fn help() -> Vec<Line<'static>> {
     let keys = [
         ("q, Ctrl-C", "quit; in this page and a model's, back"),
         ("up, down, j, k", "select a model; also PgUp, PgDn, Home, End"),
@@ -248,22 +266,28 @@ fn help() -> Vec<Line> {
         ("p", "pause"),
         ("Ctrl-L", "draw again"),
     ];
-    let mut lines = vec![Line::new(Style::Bold, "Keys")];
-    let line = |name: &str, text: &str| Line::new(Style::Plain, format!("  {name:<15}{text}"));
+    let mut lines = vec!["Keys".bold().into()];
+    let line = |name: &str, text: &str| Line::from(format!("  {name:<15}{text}"));
     lines.extend(keys.iter().map(|(name, text)| line(name, text)));
-    lines.push(Line::new(Style::Bold, "Columns"));
+    lines.push("Columns".bold().into());
     lines.extend(Column::ALL.iter().map(|column| line(column.head(), column.meaning())));
     lines
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::page::ModelKey, *};
-    use crate::top::options::TopOptions;
+    use ratatui::{Terminal, backend::TestBackend, buffer::Cell};
 
-    fn text(lines: &[Line]) -> Vec<String> {
-        let parts = |line: &Line| line.parts.iter().map(|(_, text)| text.as_str()).collect();
-        lines.iter().map(parts).collect()
+    use super::{super::page::ModelKey, *};
+    use crate::top::{counters::Counters, options::TopOptions};
+
+    /// The lines of a window of this size.
+    fn drawn(view: &mut View, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(view, frame)).expect("a picture");
+        let cells = &terminal.backend().buffer().content;
+        let line = |cells: &[Cell]| cells.iter().map(Cell::symbol).collect::<String>();
+        cells.chunks(width.max(1).into()).map(|cells| line(cells).trim_end().to_owned()).collect()
     }
 
     fn view(count: usize) -> View {
@@ -285,11 +309,67 @@ mod tests {
             for (width, height) in [(120, 40), (80, 24), (40, 15), (10, 3), (1, 1), (0, 0)] {
                 let mut view = view(100);
                 view.page = page.clone();
-                let lines = lines(&mut view, width, height);
-                assert_eq!(lines.len(), height);
-                assert!(text(&lines).iter().all(|line| !line.chars().any(char::is_control)));
+                let lines = drawn(&mut view, width, height);
+                assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+                assert!(height == 0 || lines.last().is_some_and(|line| !line.is_empty()));
             }
         }
+    }
+
+    #[test]
+    fn the_models_are_a_table_under_the_sums() {
+        let mut view = View::new("http://h:8000".to_owned(), &TopOptions::default());
+        let recent = Counters { success: 30, fail: 2, inferences: 60, ..Counters::default() };
+        let row = |name: &str, state: &str, recent: Option<(Counters, f64)>| Row {
+            key: ModelKey { name: name.to_owned(), version: "1".to_owned() },
+            state: state.to_owned(),
+            total: recent.as_ref().map(|(counters, _)| counters.clone()),
+            recent,
+            ..Row::default()
+        };
+        let rows = vec![
+            row("busy", "READY", Some((recent, 2.0))),
+            row("a_name_that_is_longer_than_its_column", "UNAVAILABLE", None),
+        ];
+        let seen = Observation {
+            rows,
+            seconds: Some(2.0),
+            is_ready: Some(true),
+            ..Observation::default()
+        };
+        view.take(Ok(seen));
+        let lines = drawn(&mut view, 60, 7);
+        assert_eq!(lines[0], "galatea top http://h:8000 READY  watched 0:00:00");
+        assert_eq!(
+            lines[1..],
+            [
+                "2 models, 1 ready  16.0 req/s  1.0 failed/s  30.0 inf/s",
+                "MODEL                STATE       REQ/S▼ FAIL/S  INF/S    AVG",
+                "busy                 READY         16.0    1.0   30.0      0",
+                "a_name_that_is_long… UNAVAILABLE      -      -      -      -",
+                "",
+                "q quit  h help  Enter detail  s sort  / filter  p pause",
+            ]
+        );
+    }
+
+    #[test]
+    fn colours_tell_states_apart_and_go_where_there_are_none() {
+        let mut view = view(1);
+        view.take(Err("refused".to_owned()));
+        let mut terminal = Terminal::new(TestBackend::new(40, 6)).expect("a terminal");
+        terminal.draw(|frame| draw(&mut view, frame)).expect("a picture");
+        let mut buffer = terminal.backend().buffer().clone();
+        assert_eq!((buffer[(0, 1)].fg, buffer[(0, 1)].modifier), (BAD, Modifier::empty()));
+        assert!(buffer[(0, 3)].modifier.contains(Modifier::REVERSED), "the heads");
+        remove_colors(&mut buffer);
+        assert_eq!((buffer[(0, 1)].fg, buffer[(0, 1)].modifier), (Color::Reset, Modifier::BOLD));
+    }
+
+    #[test]
+    fn lines_are_cut_where_the_window_ends() {
+        let cut = cut([Line::from(vec!["abc".bold(), "defg".dim()])], 5);
+        assert_eq!(cut.lines[0].spans, ["abc".bold(), "d…".dim()]);
     }
 
     #[test]
@@ -297,7 +377,7 @@ mod tests {
         for selected in [0, 7, 50, 99] {
             let mut view = view(100);
             view.selected = selected;
-            let lines = text(&lines(&mut view, 80, 24));
+            let lines = drawn(&mut view, 80, 24);
             assert!(
                 lines.iter().any(|line| line.contains(&format!("{selected:03}"))),
                 "{lines:#?}"
@@ -312,9 +392,9 @@ mod tests {
         let mut view = view(1);
         view.key(KeyCode::Char('h').into());
         view.key(KeyCode::End.into());
-        assert!(text(&lines(&mut view, 80, 24)).iter().any(|line| line.contains("BUSY")));
+        assert!(drawn(&mut view, 80, 24).iter().any(|line| line.contains("BUSY")));
         view.key(KeyCode::Up.into());
-        assert!(!text(&lines(&mut view, 80, 24)).iter().any(|line| line.contains("BUSY")));
+        assert!(!drawn(&mut view, 80, 24).iter().any(|line| line.contains("BUSY")));
         view.key(KeyCode::Char('q').into());
         assert_eq!(view.scrolled, 0);
     }
@@ -323,7 +403,7 @@ mod tests {
     fn an_absent_server_is_told_over_the_last_figures() {
         let mut view = view(2);
         view.take(Err("refused".to_owned()));
-        let lines = text(&lines(&mut view, 80, 24));
+        let lines = drawn(&mut view, 80, 24);
         assert_eq!(lines[1], "AWAY, 1 try: refused");
         assert!(lines.iter().any(|line| line.contains("[2J001")));
     }

@@ -1,11 +1,11 @@
 //! `galatea top`: what a server does, on a terminal that is refreshed, or printed in intervals.
 
+mod colors;
 mod columns;
 mod counters;
 mod detail;
 mod draw;
 mod histogram;
-mod metrics_text;
 mod observer;
 mod options;
 mod page;
@@ -27,7 +27,6 @@ use observer::Observer;
 use row::Observation;
 
 pub(crate) use columns::duration;
-pub use metrics_text::{MetricSample, metric_samples};
 pub(crate) use options::{TopOptions, top_help as help};
 
 /// What the environment says about the terminal.
@@ -37,6 +36,8 @@ pub struct Look {
     pub has_color: bool,
     /// `TERM` names none that a screen can be drawn on.
     pub is_dumb: bool,
+    /// Its columns; `None` where the output is no terminal.
+    pub width: Option<usize>,
 }
 
 /// Reads a page of metrics as `galatea top` does, and tells how many models it has figures of.
@@ -51,7 +52,7 @@ pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> 
     let observer = Observer::new(options)?;
     let is_plain = options.is_once || options.is_json || look.is_dumb;
     let ended = match is_plain || !io::stdout().is_terminal() {
-        true => local.block_on(&runtime, print(observer, options)),
+        true => local.block_on(&runtime, print(observer, options, look.width)),
         false => local.block_on(&runtime, terminal::watch(observer, options, look.has_color)),
     };
     // A thread that waits for a key ends with the process.
@@ -60,14 +61,18 @@ pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> 
 }
 
 /// Prints what each interval brought, the first one's after it.
-async fn print(mut observer: Observer, options: &TopOptions) -> Result<(), CommandError> {
+async fn print(
+    mut observer: Observer,
+    options: &TopOptions,
+    width: Option<usize>,
+) -> Result<(), CommandError> {
     let mut ticks = time::interval(Duration::from_secs_f64(options.interval));
     ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let (text, is_measured) = match observer.look().await {
             Ok(seen) if seen.seconds.is_none() => continue,
-            Ok(seen) => (text(&seen, options), true),
+            Ok(seen) => (text(&seen, options, width), true),
             Err(error) if options.is_once => return Err(error),
             Err(error) if options.is_json => (plain::away_json(&error.to_string()), false),
             Err(error) => {
@@ -84,12 +89,12 @@ async fn print(mut observer: Observer, options: &TopOptions) -> Result<(), Comma
     }
 }
 
-fn text(seen: &Observation, options: &TopOptions) -> String {
+fn text(seen: &Observation, options: &TopOptions, width: Option<usize>) -> String {
     let rows = view::shown(&seen.rows, &options.filter, options.sort, false);
     match options.is_json {
         true => plain::json(seen, &rows),
         // A blank line tells the tables apart.
-        false if options.is_once => plain::table(seen, &rows),
-        false => format!("{}\n", plain::table(seen, &rows)),
+        false if options.is_once => plain::table(seen, &rows, options.sort, width),
+        false => format!("{}\n", plain::table(seen, &rows, options.sort, width)),
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use galatea_client::{
-    Admin, Connector, ModelIndexEntry, ModelStatistics, Target, Tls, get_at_most,
+    Admin, Connector, GetOptions, ModelIndexEntry, ModelStatistics, Target, Tls, get,
 };
 use galatea_types::{Code, Error};
 
@@ -122,9 +122,12 @@ impl Observer {
 
     async fn page(&self, statistics: &[ModelStatistics]) -> Result<Page, String> {
         let url = &self.metrics.url;
-        let (status, body) = get_at_most(url, Some(&self.tls), PAGE_LIMIT)
-            .await
-            .map_err(|error| error.message().to_owned())?;
+        let headers = match self.sends_headers_for_metrics() {
+            true => self.target.headers.clone(),
+            false => Vec::new(),
+        };
+        let options = GetOptions { tls: Some(self.tls.clone()), headers, limit: PAGE_LIMIT };
+        let (status, body) = get(url, options).await.map_err(|error| error.message().to_owned())?;
         if status != 200 {
             return Err(format!("{url} answers with status {status}"));
         }
@@ -133,6 +136,11 @@ impl Observer {
             true => Err(format!("the metrics at {url} are of another server")),
             false => Ok(page),
         }
+    }
+
+    /// A credential that goes to the server encrypted does not go in the clear to a port that nobody named.
+    fn sends_headers_for_metrics(&self) -> bool {
+        self.target.tls.is_none() || !self.metrics.is_guessed
     }
 
     fn observe(

@@ -1,6 +1,6 @@
 //! The command line of `galatea top`.
 
-use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, help};
+use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, help, set};
 
 use super::columns::Column;
 use crate::{
@@ -57,10 +57,7 @@ impl OptionSet for TopOptions {
     fn groups() -> &'static [Group<Self>] {
         const VIEW: &[OptionRow<TopOptions>] = &[
             OptionRow::new("interval", Kind::Number, "Seconds between two looks, 0.1 to 3600; 1 if it is not given.")
-                .stores(|o, v| {
-                    o.interval = v.number()?.clamp(0.1, 3600.0);
-                    Ok(())
-                }),
+                .stores(set!(|o, v| o.interval = v.number()?.clamp(0.1, 3600.0))),
             OptionRow::new("once", Kind::Switch, "Measure one interval, print it, and end.")
                 .stores(|o, v| v.put(&mut o.is_once)),
             OptionRow::new("sort", Kind::Choice(Column::WORDS), "The column to sort by: model, state, requests (if it is not given), failed, inferences, batch, pending, queue, compute, latency, p50, p99 or busy.")

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    counters::Counters,
-    histogram::Histogram,
-    metrics_text::{MetricSample, metric_samples},
-};
+use galatea_client::{MetricSample, metric_samples};
+
+use super::{counters::Counters, histogram::Histogram};
 
 /// Most models and GPUs that are kept.
 pub(crate) const MOST_MODELS: usize = 10_000;

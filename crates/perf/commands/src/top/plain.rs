@@ -10,15 +10,54 @@ use super::{
 };
 use crate::printing;
 
-pub(crate) fn table(observation: &Observation, rows: &[&Row]) -> String {
-    let heads = Column::ALL.iter().map(|column| column.head().to_owned());
-    let mut cells: Vec<Vec<String>> = vec![heads.collect()];
-    cells.extend(rows.iter().map(|row| Column::ALL.iter().map(|c| c.cell(row)).collect()));
-    let mut text = printing::table(&cells);
-    for note in &observation.notes {
-        text.push_str(&format!("# {}\n", printing::line(note)));
+/// Of a terminal's `width` the columns that have room, and a note about the others.
+pub(crate) fn table(
+    observation: &Observation,
+    rows: &[&Row],
+    sort: Column,
+    width: Option<usize>,
+) -> String {
+    let cells = |shown: &[Column]| -> Vec<Vec<String>> {
+        let heads = shown.iter().map(|column| column.head().to_owned()).collect();
+        let rows = rows.iter().map(|row| shown.iter().map(|column| column.cell(row)).collect());
+        [heads].into_iter().chain(rows).collect()
+    };
+    let shown = match width {
+        Some(width) => fitting(width, rows, sort, &cells),
+        None => Column::ALL.to_vec(),
+    };
+    let mut text = printing::table(&cells(&shown), width);
+    let is_hidden = |column: &&Column| !shown.contains(column);
+    let hidden: Vec<&str> =
+        Column::ALL.iter().filter(is_hidden).map(|column| column.head()).collect();
+    let narrow = (!hidden.is_empty())
+        .then(|| format!("too narrow for {}; --json prints all", hidden.join(", ")));
+    for note in observation.notes.iter().chain(&narrow) {
+        let note = printing::line(note);
+        for line in printing::folded(&note, width.map_or(usize::MAX, |width| width.max(12) - 2)) {
+            text.push_str(&format!("# {line}\n"));
+        }
     }
     text
+}
+
+/// The columns that have room. Between two of them stand two blanks here, and one on the screen, for which
+/// [`Column::fitting`] counts.
+fn fitting(
+    width: usize,
+    rows: &[&Row],
+    sort: Column,
+    cells: &dyn Fn(&[Column]) -> Vec<Vec<String>>,
+) -> Vec<Column> {
+    let mut shown = Vec::new();
+    for room in (width.saturating_sub(Column::ALL.len())..=width).rev() {
+        shown = Column::fitting(room, rows, sort).into_iter().map(|(column, _)| column).collect();
+        let table = printing::table(&cells(&shown), None);
+        if table.lines().all(|line| printing::columns(line) <= width) {
+            break;
+        }
+    }
+    shown
 }
 
 pub(crate) fn json(observation: &Observation, rows: &[&Row]) -> String {

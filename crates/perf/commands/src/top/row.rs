@@ -73,8 +73,7 @@ impl Row {
     }
 
     pub fn batch_size(&self) -> Option<f64> {
-        let (recent, _) = self.recent.as_ref()?;
-        (recent.executions > 0).then(|| recent.inferences as f64 / recent.executions as f64)
+        self.recent.as_ref()?.0.batch_size()
     }
 
     /// Nanoseconds, as all times.

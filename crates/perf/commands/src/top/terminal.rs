@@ -12,7 +12,6 @@ use tokio::{
 };
 
 use super::{
-    draw,
     observer::Observer,
     options::TopOptions,
     row::Observation,
@@ -39,14 +38,16 @@ pub(super) async fn watch(
     let mut events = events();
     let mut looks = looks(observer, &view);
     loop {
-        draw(&mut view, &mut screen)?;
+        screen.show(&mut view)?;
         let command = tokio::select! {
             Some(seen) = looks.recv() => {
                 view.take(seen);
                 Command::Draw
             }
             event = events.recv() => match event {
-                Some(event) => take(&mut view, &mut screen, &event)?,
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => view.key(key),
+                // Drawing looks at the size of the window.
+                Some(_) => Command::Draw,
                 // The terminal is gone.
                 None => Command::Quit,
             },
@@ -70,21 +71,6 @@ pub(super) async fn watch(
             }
         }
     }
-}
-
-fn draw(view: &mut View, screen: &mut Screen) -> io::Result<()> {
-    let (width, height) = screen.size();
-    let lines = draw::lines(view, width, height);
-    screen.show(&lines)
-}
-
-fn take(view: &mut View, screen: &mut Screen, event: &Event) -> io::Result<Command> {
-    match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(view.key(*key)),
-        Event::Resize(width, height) => screen.resize(*width, *height)?,
-        _ => {}
-    }
-    Ok(Command::Draw)
 }
 
 /// Keys and changes of the window, read by a thread of their own.

@@ -1,50 +1,55 @@
 //! Waiting for a moment, to the microsecond.
 
-use std::{io, os::fd::OwnedFd, time::Instant};
-
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
+use std::{
+    io::{self, ErrorKind},
+    time::Instant,
 };
+
+use galatea_system::Alarm;
 use tokio::io::unix::AsyncFd;
 
 /// A timer of the kernel's own. The runtime's timers wake at whole milliseconds, which is longer than the gap
-/// between two requests at any rate worth measuring.
+/// between two requests at any rate worth measuring; they stand in where the system has no such timer.
 #[derive(Debug)]
 pub struct Timer {
-    file: AsyncFd<OwnedFd>,
+    alarm: Option<AsyncFd<Alarm>>,
 }
 
 impl Timer {
     /// Needs a runtime with I/O.
     pub fn new() -> io::Result<Self> {
-        let file = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
-        )?;
+        let alarm = match Alarm::new() {
+            Ok(alarm) => alarm,
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                return Ok(Self { alarm: None });
+            }
+            Err(error) => return Err(error),
+        };
         #[expect(
             deprecated,
-            reason = "what replaces it is unsafe, for the sake of types whose descriptor may change; this is an OwnedFd"
+            reason = "what replaces it is unsafe, for the sake of types whose descriptor may change; an alarm keeps its own"
         )]
-        let file = AsyncFd::new(file)?;
-        Ok(Self { file })
+        let alarm = AsyncFd::new(alarm)?;
+        Ok(Self { alarm: Some(alarm) })
     }
 
     /// Returns at once if the moment is past.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the load is sent at these moments; where the system has no exact alarm, tokio's has to do"
+    )]
     pub async fn sleep_until(&mut self, due: Instant) -> io::Result<()> {
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
         }
-        let it_value = Timespec {
-            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
+        let Some(alarm) = &self.alarm else {
+            tokio::time::sleep_until(due.into()).await;
+            return Ok(());
         };
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let once = Itimerspec { it_interval, it_value };
-        timerfd_settime(self.file.get_ref(), TimerfdTimerFlags::empty(), &once)?;
-        // Not read: arming it again forgets old expirations, and the next one is an event again.
-        self.file.readable().await?.clear_ready();
+        alarm.get_ref().set(left)?;
+        // Not read: setting it again forgets old expirations, and the next one is an event again.
+        alarm.readable().await?.clear_ready();
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Display};
 
 use galatea_perf_types::status::{GpuMetrics, ModelCounters};
 
-use crate::{breakdown::compute_ns, text::general};
+use crate::{breakdown::compute_ns, number::general};
 
 /// The server's part of a row; averages in nanoseconds.
 pub(super) struct ServerCells {

@@ -196,6 +196,7 @@ fn own_times(model: &str, version: &str, counters: &ModelCounters) -> ServerTime
         success_count: counters.success_count,
         inference_count: counters.inference_count,
         execution_count: counters.execution_count,
+        executed_items: counters.executed_items,
         request_us: per(counters.cumulative_time_ns, counters.success_count),
         queue_us: per(counters.queue_time_ns, counters.queue_count),
         compute_input_us: per(counters.compute_input_time_ns, counters.compute_input_count),

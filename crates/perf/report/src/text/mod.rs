@@ -5,11 +5,11 @@
 
 mod client;
 mod gpu;
-mod number;
 mod server;
 
 use std::fmt::Write as _;
 
+pub use crate::number::{Notation, general};
 use crate::unstable::reason;
 use galatea_perf_types::{
     model::ModelInfo,
@@ -18,7 +18,6 @@ use galatea_perf_types::{
 };
 
 pub(crate) use client::CallMicros;
-pub use number::{Notation, general};
 
 /// The block before the first measurement. `settings.calls` must already suit the model.
 pub fn settings(settings: &Settings, model: &ModelInfo) -> String {

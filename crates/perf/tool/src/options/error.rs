@@ -44,11 +44,9 @@ impl OptionError {
 
     /// Whether the words are no options of this command, which getopt itself reports.
     pub fn is_syntax(&self) -> bool {
-        use CommandLineError::{BadValue, NotYet, Refused};
+        use CommandLineError::{BadValue, Refused};
         match self {
-            Self::CommandLine(error) => {
-                !matches!(error, BadValue(_) | NotYet { .. } | Refused { .. })
-            }
+            Self::CommandLine(error) => !matches!(error, BadValue(_) | Refused { .. }),
             _ => false,
         }
     }

@@ -321,6 +321,7 @@ impl FakeModel {
             success_count: one.success_count * requests,
             inference_count: one.inference_count * requests,
             execution_count: one.execution_count * requests,
+            executed_items: one.executed_items * requests,
             queue_count: one.queue_count * requests,
             compute_input_count: one.compute_input_count * requests,
             compute_infer_count: one.compute_infer_count * requests,

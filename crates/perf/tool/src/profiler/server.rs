@@ -117,6 +117,7 @@ fn combine(
         success_count: with(left.success_count, right.success_count),
         inference_count: with(left.inference_count, right.inference_count),
         execution_count: with(left.execution_count, right.execution_count),
+        executed_items: with(left.executed_items, right.executed_items),
         queue_count: with(left.queue_count, right.queue_count),
         compute_input_count: with(left.compute_input_count, right.compute_input_count),
         compute_infer_count: with(left.compute_infer_count, right.compute_infer_count),

@@ -4,6 +4,7 @@ use super::{
     super::reading::Reading,
     row::{Row, value},
 };
+use galatea_command_line::set;
 
 pub const ROWS: &[Row] = &[
     value(
@@ -11,28 +12,19 @@ pub const ROWS: &[Row] = &[
         "file",
         "Write a summary of everything measured as JSON; - is the standard output, and the report then \
          goes to the standard error.",
-        |given, text| {
-            given.json_file = Some(text.file_name()?);
-            Ok(())
-        },
+        set!(|given, text| given.json_file = Some(text.file_name()?)),
     ),
     value(
         "html",
         "file",
         "Write a page with charts, one file that needs no network.",
-        |given, text| {
-            given.html_file = Some(text.file_name()?);
-            Ok(())
-        },
+        set!(|given, text| given.html_file = Some(text.file_name()?)),
     ),
     value(
         "compare",
         "file",
         "A summary written by --json to lay over this run in the page. May be repeated. Needs --html.",
-        |given, text| {
-            given.compare.push(text.readable_file()?);
-            Ok(())
-        },
+        set!(|given, text| given.compare.push(text.readable_file()?)),
     ),
     value(
         "label",

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use galatea_command_line::Kind;
+use galatea_command_line::{Kind, set};
 
 use super::{
     super::{error::OptionError, reading::Reading, setting},
@@ -17,10 +17,7 @@ pub const ROWS: &[Row] = &[
         "model[:version],...",
         "Models which the one under load calls by itself (BLS): their share of the time is reported \
          like that of an ensemble's steps.",
-        |given, models| {
-            given.bls_composing_models.extend(setting::composing_models(models)?);
-            Ok(())
-        },
+        set!(|given, models| given.bls_composing_models.extend(setting::composing_models(models)?)),
     ),
     value(
         "service-kind",
@@ -71,10 +68,7 @@ pub const ROWS: &[Row] = &[
     switch(
         "",
         "Report every window as it ends, and split up the client's time. Given twice: in more detail.",
-        |given, _| {
-            given.verbosity = given.verbosity.saturating_add(1);
-            Ok(())
-        },
+        set!(|given, _| given.verbosity = given.verbosity.saturating_add(1)),
     )
     .short('v'),
     Row::version("Print the version."),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use galatea_client::TensorFormat;
-use galatea_command_line::Occurrence;
+use galatea_command_line::{Occurrence, set};
 use galatea_perf_types::settings::SharedMemory;
 
 use super::{
@@ -12,10 +12,12 @@ use super::{
 };
 
 pub const ROWS: &[Row] = &[
-    value("", "n", "Batch size of every request. Default 1.", |given, text| {
-        given.batch_size = text.at_least(1, "be > 0.")?;
-        Ok(())
-    })
+    value(
+        "",
+        "n",
+        "Batch size of every request. Default 1.",
+        set!(|given, text| given.batch_size = text.at_least(1, "be > 0.")?),
+    )
     .short('b')
     .meaning("batch size"),
     value(
@@ -50,10 +52,12 @@ pub const ROWS: &[Row] = &[
             Ok(())
         },
     ),
-    value("string-length", "n", "Length of random strings. Default 128.", |given, text| {
-        given.string_length = text.at_least(1, "be > 0")?;
-        Ok(())
-    }),
+    value(
+        "string-length",
+        "n",
+        "Length of random strings. Default 128.",
+        set!(|given, text| given.string_length = text.at_least(1, "be > 0")?),
+    ),
     value(
         "string-data",
         "text",
@@ -80,10 +84,7 @@ pub const ROWS: &[Row] = &[
         "output-shared-memory-size",
         "bytes",
         "Room for an output whose size cannot be known beforehand, per batch element. Default 102400.",
-        |given, text| {
-            given.output_region_size = text.at_least(0, "be >= 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.output_region_size = text.at_least(0, "be >= 0.")?),
     ),
     value(
         "sequence-length",
@@ -106,10 +107,7 @@ pub const ROWS: &[Row] = &[
         "sequence-length-variation",
         "percent",
         "How far sequences may be longer or shorter than that. Default 20.",
-        |given, text| {
-            given.sequences.length_variation = text.finite()?;
-            Ok(())
-        },
+        set!(|given, text| given.sequences.length_variation = text.finite()?),
     ),
     value(
         "sequence-id-range",
@@ -127,19 +125,13 @@ pub const ROWS: &[Row] = &[
         "input-tensor-format",
         "binary|json",
         "How inputs travel over HTTP. Default binary.",
-        |given, text| {
-            given.input_format = tensor_format(text)?;
-            Ok(())
-        },
+        set!(|given, text| given.input_format = tensor_format(text)?),
     ),
     value(
         "output-tensor-format",
         "binary|json",
         "How outputs travel over HTTP. Default binary.",
-        |given, text| {
-            given.output_format = tensor_format(text)?;
-            Ok(())
-        },
+        set!(|given, text| given.output_format = tensor_format(text)?),
     ),
     value(
         "request-parameter",

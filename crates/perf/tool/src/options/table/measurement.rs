@@ -1,6 +1,6 @@
 //! The load, and how it is measured.
 
-use galatea_command_line::Kind;
+use galatea_command_line::{Kind, set};
 use galatea_perf_types::settings::{Distribution, Search};
 
 use super::{
@@ -22,20 +22,14 @@ pub const ROWS: &[Row] = &[
         "start[:end[:step]]",
         "How many requests are in flight at any time: from start to end (included) in steps, one \
          measurement each. An end of 0 goes on until the latency threshold. Default 1:1:1, one request.",
-        |given, text| {
-            given.concurrency = Some(range::concurrency(text)?);
-            Ok(())
-        },
+        set!(|given, text| given.concurrency = Some(range::concurrency(text)?)),
     ),
     value(
         "request-rate-range",
         "start[:end[:step]]",
         "Send on a schedule of so many requests per second, whatever the server does. Fractions are \
          allowed; otherwise as --concurrency-range.",
-        |given, text| {
-            given.rate = Some(range::rate(text)?);
-            Ok(())
-        },
+        set!(|given, text| given.rate = Some(range::rate(text)?)),
     ),
     value(
         "request-distribution",
@@ -54,31 +48,22 @@ pub const ROWS: &[Row] = &[
         "request-intervals",
         "file",
         "Send with the pauses of a file, one a line in microseconds, over and over.",
-        |given, text| {
-            given.intervals_file =
-                Some(text.existing_file("The value must be a valid file path")?);
-            Ok(())
-        },
+        set!(|given, text| given.intervals_file =
+                Some(text.existing_file("The value must be a valid file path")?)),
     ),
     value(
         "periodic-concurrency-range",
         "start:end[:step]",
         "Begin with start requests and add step more each time the last ones have had \
          --request-period responses, up to end in all. Needs --streaming and --profile-export-file.",
-        |given, text| {
-            given.periodic = Some(range::periodic(text)?);
-            Ok(())
-        },
+        set!(|given, text| given.periodic = Some(range::periodic(text)?)),
     ),
     value(
         "request-period",
         "n",
         "Responses that requests must have had before --periodic-concurrency-range adds more. Default \
          10.",
-        |given, text| {
-            given.period = text.at_least(1, "be > 0")?;
-            Ok(())
-        },
+        set!(|given, text| given.period = text.at_least(1, "be > 0")?),
     ),
     Row::new("session-concurrency", Kind::Form("n"), "Refused: it is for the service kind openai.").refused("Session concurrency mode is only supported with OpenAI service kind."),
     Row::new("fixed-schedule", Kind::Switch, "Refused: timestamps in the input data are read only with the service kind openai.").refused("timestamps in the input data are for the OpenAI service kind; --request-intervals sends on a \
@@ -87,19 +72,13 @@ pub const ROWS: &[Row] = &[
         "binary-search",
         "Search the range for the highest load within the latency threshold by halving it; the step is \
          then the precision. Needs an end and --latency-threshold.",
-        |given, _| {
-            given.search = Search::Binary;
-            Ok(())
-        },
+        set!(|given, _| given.search = Search::Binary),
     ),
     value(
         "latency-threshold",
         "msec",
         "End the search when the latency exceeds this. Default 0: no limit.",
-        |given, text| {
-            given.latency_limit = text.at_least(0, "be >= 0 msecs.")?;
-            Ok(())
-        },
+        set!(|given, text| given.latency_limit = text.at_least(0, "be >= 0 msecs.")?),
     )
     .short('l'),
     value(
@@ -118,20 +97,14 @@ pub const ROWS: &[Row] = &[
         "measurement-interval",
         "msec",
         "Length of a window. Default 5000.",
-        |given, text| {
-            given.window = text.at_least(1, "be > 0 msec.")?;
-            Ok(())
-        },
+        set!(|given, text| given.window = text.at_least(1, "be > 0 msec.")?),
     )
     .short('p'),
     value(
         "measurement-request-count",
         "n",
         "Requests of a window in the mode count_windows, at least. Default 50.",
-        |given, text| {
-            given.window_count = text.at_least(1, "be > 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.window_count = text.at_least(1, "be > 0.")?),
     ),
     value(
         "stability-percentage",
@@ -152,10 +125,7 @@ pub const ROWS: &[Row] = &[
         "max-trials",
         "n",
         "Windows after which a load that is not stable is given up. Default 10.",
-        |given, text| {
-            given.max_trials = text.at_least(1, "be > 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.max_trials = text.at_least(1, "be > 0.")?),
     )
     .short('r'),
     value(
@@ -163,47 +133,32 @@ pub const ROWS: &[Row] = &[
         "1..99",
         "The latency percentile that decides about stability and the threshold, and is reported. \
          Default -1: the average decides.",
-        |given, text| {
-            given.percentile = text.at_least(i128::from(i64::MIN), "be in range (0, 100).")?;
-            Ok(())
-        },
+        set!(|given, text| given.percentile = text.at_least(i128::from(i64::MIN), "be in range (0, 100).")?),
     ),
     value(
         "request-count",
         "n",
         "Measure exactly so many requests, in one window. Default 0: windows until they are stable.",
-        |given, text| {
-            given.request_count = text.at_least(0, "be > 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.request_count = text.at_least(0, "be > 0.")?),
     ),
     value(
         "warmup-request-count",
         "n",
         "Requests to send before the measurement begins. Default 0.",
-        |given, text| {
-            given.warmup_request_count = text.at_least(0, "be >= 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.warmup_request_count = text.at_least(0, "be >= 0.")?),
     ),
     value(
         "max-threads",
         "n",
         "Upper bound on the load's workers. Default 4 on a schedule, else 16 or the concurrency. Blocking \
          calls always have a worker for each request.",
-        |given, text| {
-            given.max_threads = Some(text.at_least(1, "be > 0.")?);
-            Ok(())
-        },
+        set!(|given, text| given.max_threads = Some(text.at_least(1, "be > 0.")?)),
     ),
     value(
         "num-of-sequences",
         "n",
         "Sequences in flight at a time when sending on a schedule. Default 4.",
-        |given, text| {
-            given.sequences.count = text.at_least(1, "be > 0.")?;
-            Ok(())
-        },
+        set!(|given, text| given.sequences.count = text.at_least(1, "be > 0.")?),
     ),
     switch(
         "serial-sequences",

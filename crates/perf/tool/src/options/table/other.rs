@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use galatea_command_line::Occurrence;
+use galatea_command_line::{Occurrence, set};
 
 use super::{
     super::{given::Given, reading::Reading},
@@ -10,10 +10,12 @@ use super::{
 };
 
 pub const ROWS: &[Row] = &[
-    value("", "file", "Write the results as CSV.", |given, text| {
-        given.csv_file = Some(text.file_name()?);
-        Ok(())
-    })
+    value(
+        "",
+        "file",
+        "Write the results as CSV.",
+        set!(|given, text| given.csv_file = Some(text.file_name()?)),
+    )
     .short('f'),
     switch(
         "verbose-csv",
@@ -43,10 +45,12 @@ pub const ROWS: &[Row] = &[
         "Where those are. Default: port 8002 of the server, path /metrics.",
         |given, v| v.put(&mut given.metrics_url),
     ),
-    value("metrics-interval", "msec", "How often they are read. Default 1000.", |given, text| {
-        given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?);
-        Ok(())
-    }),
+    value(
+        "metrics-interval",
+        "msec",
+        "How often they are read. Default 1000.",
+        set!(|given, text| given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?)),
+    ),
     value(
         "trace-level",
         "OFF|TIMESTAMPS|TENSORS",

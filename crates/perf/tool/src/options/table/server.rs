@@ -1,7 +1,7 @@
 //! Where the server is and how it is reached.
 
 use galatea_client::{Compression, Protocol};
-use galatea_command_line::{Kind, Occurrence};
+use galatea_command_line::{Kind, Occurrence, set};
 
 use super::{
     super::{error::OptionError, reading::Reading, setting},
@@ -17,14 +17,11 @@ pub const ROWS: &[Row] = &[
         |given, v| v.put(&mut given.url),
     )
     .short('u'),
-    value("", "http|grpc", "Protocol, in any case. Default http.", |given, text| {
-        given.protocol = match text.text.to_ascii_lowercase().as_str() {
+    value("", "http|grpc", "Protocol, in any case. Default http.", set!(|given, text| given.protocol = match text.text.to_ascii_lowercase().as_str() {
             "http" => Protocol::Http,
             "grpc" => Protocol::Grpc,
             _ => return Err(text.failed("The value should be either HTTP or gRPC.")),
-        };
-        Ok(())
-    })
+        }))
     .short('i')
     .meaning("protocol"),
     switch(
@@ -64,92 +61,62 @@ pub const ROWS: &[Row] = &[
         "ssl-grpc-root-certifications-file",
         "file",
         "PEM certificates of the authorities to trust. Default: the system's.",
-        |given, text| {
-            given.tls.grpc_roots = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.grpc_roots = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-grpc-private-key-file",
         "file",
         "The client's own key, PEM.",
-        |given, text| {
-            given.tls.grpc_private_key = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.grpc_private_key = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-grpc-certificate-chain-file",
         "file",
         "The client's own certificates, PEM.",
-        |given, text| {
-            given.tls.grpc_certificate_chain = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.grpc_certificate_chain = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-https-verify-peer",
         "0|1",
         "Whether the server's certificate must be signed by a trusted authority. Default 1.",
-        |given, text| {
-            given.tls.https_skips_peer = number_to(1, text, "The value must be either 0 or 1.")? == 0;
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_skips_peer = number_to(1, text, "The value must be either 0 or 1.")? == 0),
     ),
     value(
         "ssl-https-verify-host",
         "0|1|2",
         "Whether the server's certificate must carry its name: 0 no, 1 and 2 yes. Default 2.",
-        |given, text| {
-            given.tls.https_skips_host =
-                number_to(2, text, "The value must be either 0, 1, or 2.")? == 0;
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_skips_host =
+                number_to(2, text, "The value must be either 0, 1, or 2.")? == 0),
     ),
     value(
         "ssl-https-ca-certificates-file",
         "file",
         "PEM certificates of the authorities to trust. Default: the system's.",
-        |given, text| {
-            given.tls.https_roots = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_roots = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-https-client-certificate-file",
         "file",
         "The client's own certificate.",
-        |given, text| {
-            given.tls.https_certificate = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_certificate = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-https-client-certificate-type",
         "PEM|DER",
         "Form of that file. Default PEM.",
-        |given, text| {
-            given.tls.https_certificate_is_der = is_der(text)?;
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_certificate_is_der = is_der(text)?),
     ),
     value(
         "ssl-https-private-key-file",
         "file",
         "The client's own key.",
-        |given, text| {
-            given.tls.https_private_key = Some(text.existing_file(FILE_PATH)?);
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_private_key = Some(text.existing_file(FILE_PATH)?)),
     ),
     value(
         "ssl-https-private-key-type",
         "PEM|DER",
         "Form of that file. Default PEM.",
-        |given, text| {
-            given.tls.https_private_key_is_der = is_der(text)?;
-            Ok(())
-        },
+        set!(|given, text| given.tls.https_private_key_is_der = is_der(text)?),
     ),
 ];
 

@@ -1,0 +1,132 @@
+//! The model `failing`: fails where a parameter asks for it.
+
+use std::sync::Arc;
+
+use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::ModelConfig;
+use galatea_types::{Error, InferRequest, ParameterValue, Parameters, Result, Tensor};
+
+use crate::wiring::Wiring;
+
+pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
+    let config = &context.config;
+    let failure = failure_of_model(config)?;
+    if failure == Some(Failure::Load) {
+        return Err(FailingError::Load { model: config.name().clone() }.into());
+    }
+    let wiring = Arc::new(Wiring::from_config(config)?);
+    Ok(Box::new(FailingModel { wiring, failure, name: config.name().clone() }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    Load,
+    Creation,
+    Execute,
+    Panic,
+}
+
+impl Failure {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "load" => Some(Self::Load),
+            "creation" => Some(Self::Creation),
+            "execute" => Some(Self::Execute),
+            "panic" => Some(Self::Panic),
+            _ => None,
+        }
+    }
+}
+
+/// The failures that were asked for, and a parameter that asks for an unknown one.
+#[derive(Debug, thiserror::Error)]
+enum FailingError {
+    #[error("model '{model}' fails to load")]
+    Load { model: Arc<str> },
+    #[error("instance '{instance}' fails to start")]
+    Creation { instance: String },
+    #[error("model '{model}' was told to fail")]
+    Execute { model: Arc<str> },
+    #[error(
+        "parameter 'fail' of model '{model}' is '{value}', not load, creation, execute or panic"
+    )]
+    Parameter { model: Arc<str>, value: String },
+}
+
+impl From<FailingError> for Error {
+    fn from(error: FailingError) -> Self {
+        let new = match error {
+            FailingError::Parameter { .. } => Error::invalid_arg,
+            _ => Error::internal,
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
+
+/// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure stays where it happened.
+///
+/// The model parameter `fail` makes every load (`load`), every instance (`creation`) or every request
+/// (`execute`) fail, or every execution panic (`panic`). The request parameter `fail` does the last two
+/// for its own request (`execute`) or for the batch it is in (`panic`).
+struct FailingModel {
+    wiring: Arc<Wiring>,
+    failure: Option<Failure>,
+    name: Arc<str>,
+}
+
+impl Model for FailingModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        if self.failure == Some(Failure::Creation) {
+            return Err(FailingError::Creation { instance: spec.name.to_string() }.into());
+        }
+        let (wiring, name) = (self.wiring.clone(), self.name.clone());
+        Ok(Box::new(FailingInstance { wiring, failure: self.failure, name }))
+    }
+}
+
+struct FailingInstance {
+    wiring: Arc<Wiring>,
+    failure: Option<Failure>,
+    name: Arc<str>,
+}
+
+impl ModelInstance for FailingInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        for index in 0..batch.len() {
+            if let Some(request) = batch.request(index) {
+                let result = self.answer(request);
+                batch.respond(index, result);
+            }
+        }
+    }
+}
+
+impl FailingInstance {
+    fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
+        match self.failure.or_else(|| failure_of_request(&request.parameters)) {
+            #[expect(clippy::panic, reason = "the wall around instances is tested with it")]
+            Some(Failure::Panic) => panic!("model '{}' was told to panic", self.name),
+            Some(Failure::Execute) => {
+                Err(FailingError::Execute { model: self.name.clone() }.into())
+            }
+            _ => self.wiring.answer(request),
+        }
+    }
+}
+
+fn failure_of_model(config: &ModelConfig) -> Result<Option<Failure>> {
+    let Some(name) = config.parameters().get("fail") else {
+        return Ok(None);
+    };
+    let model = config.name().clone();
+    let unknown = || FailingError::Parameter { model, value: name.clone() }.into();
+    Failure::from_name(name).map(Some).ok_or_else(unknown)
+}
+
+fn failure_of_request(parameters: &Parameters) -> Option<Failure> {
+    let (_, value) = parameters.iter().find(|(name, _)| name == "fail")?;
+    match value {
+        ParameterValue::String(name) => Failure::from_name(name),
+        _ => None,
+    }
+}

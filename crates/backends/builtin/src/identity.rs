@@ -1,0 +1,112 @@
+//! The model `identity`: outputs are the inputs.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_telemetry::{CustomMetric, CustomMetricKind};
+use galatea_types::{ParameterValue, Parameters, Result};
+
+use crate::{parameter::whole_number, wiring::Wiring};
+
+#[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
+pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
+    let config = &context.config;
+    let model = IdentityModel {
+        wiring: Arc::new(Wiring::from_config(config)?),
+        execute_delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
+        delay_multiplier: whole_number(config, "instance_wise_delay_multiplier")?,
+        input_bytes: input_byte_counter(context),
+    };
+    let creation_delay = Duration::from_secs(whole_number(config, "creation_delay_sec")?);
+    if !creation_delay.is_zero() {
+        thread::sleep(creation_delay);
+    }
+    Ok(Box::new(model))
+}
+
+/// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names have no number, first
+/// input as first output. The answer shares the request's memory. With a `reshape`, what the model sees of both must be the
+/// same. An optional input that a request leaves out is answered with zeros, one for each variable dimension. Every
+/// response has the four parameters of Triton's backend of this name.
+///
+/// Model parameters, all whole numbers: `creation_delay_sec` delays loading, `execute_delay_ms`
+/// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
+/// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
+///
+/// The metric `input_byte_size_counter` adds up the bytes of all inputs.
+struct IdentityModel {
+    wiring: Arc<Wiring>,
+    execute_delay: Duration,
+    delay_multiplier: u64,
+    input_bytes: Option<CustomMetric>,
+}
+
+impl Model for IdentityModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let index = u32::try_from(spec.index).unwrap_or(u32::MAX);
+        let multiplier = u32::try_from(self.delay_multiplier).unwrap_or(u32::MAX);
+        let delay = self.execute_delay.saturating_mul(multiplier.saturating_mul(index).max(1));
+        let input_bytes = self.input_bytes.clone();
+        Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay, input_bytes }))
+    }
+
+    fn computes_on_any_thread(&self) -> bool {
+        self.execute_delay.is_zero()
+    }
+}
+
+struct IdentityInstance {
+    wiring: Arc<Wiring>,
+    delay: Duration,
+    input_bytes: Option<CustomMetric>,
+}
+
+/// `None` where a model has taken the name for something else.
+fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
+    let family = context.server.metrics.family(
+        "input_byte_size_counter",
+        "Cumulative input byte size of all requests received by the model",
+        CustomMetricKind::Counter,
+    );
+    let model = ("model".to_owned(), context.config.name().to_string());
+    let version = ("version".to_owned(), context.version.to_string());
+    family.ok()?.metric([model, version].into(), None).ok()
+}
+
+impl ModelInstance for IdentityInstance {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
+    fn execute(&mut self, batch: &mut Batch) {
+        self.count_input(batch);
+        batch.mark_input_done();
+        if !self.delay.is_zero() {
+            thread::sleep(self.delay);
+        }
+        batch.mark_output_started();
+        for index in 0..batch.len() {
+            if let Some(request) = batch.request(index) {
+                let outputs = self.wiring.answer(request);
+                batch.respond_with(index, outputs.map(|outputs| (outputs, example_parameters())));
+            }
+        }
+    }
+}
+
+impl IdentityInstance {
+    fn count_input(&self, batch: &Batch) {
+        let Some(counter) = &self.input_bytes else { return };
+        let bytes: usize = batch.requests().flat_map(|r| &r.inputs).map(|t| t.data.len()).sum();
+        #[expect(clippy::cast_precision_loss, reason = "a metric is a floating point number")]
+        // It refuses only what is negative.
+        let _ = counter.increment(bytes as f64);
+    }
+}
+
+/// Clients' tests read these.
+fn example_parameters() -> Parameters {
+    vec![
+        ("param0".to_owned(), ParameterValue::String("an example string parameter".to_owned())),
+        ("param1".to_owned(), ParameterValue::Int(42)),
+        ("param2".to_owned(), ParameterValue::Bool(false)),
+        ("param3".to_owned(), ParameterValue::Double(123.123)),
+    ]
+}

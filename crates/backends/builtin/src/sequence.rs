@@ -1,0 +1,70 @@
+//! The model `sequence`: sums of what the requests of a sequence bring, kept by the row of the batch.
+
+use std::{thread, time::Duration};
+
+use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_types::{Error, InferRequest, Result, Tensor};
+
+use crate::{
+    accumulate::{answer, check_controls, check_single, check_vectors, flag, sum},
+    parameter::whole_number,
+};
+
+pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
+    let config = &context.config;
+    let text = "'START' and 'READY' must be configured as the control inputs";
+    check_controls(config, &["START", "READY"], text)?;
+    check_vectors(config)?;
+    Ok(Box::new(SequenceModel {
+        rows: config.max_batch_size().max(1) as usize,
+        delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
+    }))
+}
+
+/// Adds up all elements of `INPUT` (INT32, one dimension) of a sequence: `OUTPUT`, of the same shape, has the sum so far in
+/// each element. The sum begins anew with `START`; a row that is not `READY` changes nothing. It is kept by the row, which a
+/// sequence has for itself with the direct strategy.
+///
+/// The model parameter `execute_delay_ms`, a whole number, delays each execution.
+struct SequenceModel {
+    rows: usize,
+    delay: Duration,
+}
+
+impl Model for SequenceModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(SequenceInstance { sums: vec![0; self.rows], delay: self.delay }))
+    }
+}
+
+struct SequenceInstance {
+    sums: Vec<i32>,
+    delay: Duration,
+}
+
+impl ModelInstance for SequenceInstance {
+    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
+    fn execute(&mut self, batch: &mut Batch) {
+        if batch.len() > self.sums.len() {
+            let text = "unable to execute batch larger than max-batch-size";
+            return batch.fail_all(&Error::unsupported(text));
+        }
+        thread::sleep(self.delay);
+        batch.mark_input_done();
+        for (index, sum) in self.sums.iter_mut().enumerate() {
+            let Some(request) = batch.request(index) else { continue };
+            let result = check_single(request.batch_size()).and_then(|()| step(sum, request));
+            batch.respond(index, result);
+        }
+        batch.mark_output_started();
+    }
+}
+
+fn step(total: &mut i32, request: &InferRequest) -> Result<Vec<Tensor>> {
+    if !flag(request, "READY")? {
+        return Ok(Vec::new());
+    }
+    let before = if flag(request, "START")? { 0 } else { *total };
+    *total = before.wrapping_add(sum(request)?);
+    answer(request, *total)
+}

@@ -1,0 +1,90 @@
+//! Fills in what a configuration leaves out, from the model.
+
+use galatea_backend::{
+    CompletionContext, complete_tensors,
+    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+};
+use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
+use galatea_types::{Error, Result};
+
+use crate::{
+    load_error::LoadError,
+    ort::TensorInfo,
+    signature::{HOW_TO_BATCH, Signature},
+};
+
+pub(crate) fn complete(
+    mut config: ConfigDraft,
+    signature: &Signature,
+    context: &CompletionContext<'_>,
+) -> Result<ConfigDraft> {
+    complete_batching(&mut config, signature, context)?;
+    let model = config.name().to_owned();
+    let outputs = tensors_of(&signature.outputs, &model);
+    let draft = |what, info: &_, has_batching| tensor(&model, what, info, has_batching);
+    complete_tensors(&mut config, (&signature.inputs, &outputs), draft)?;
+    Ok(config)
+}
+
+/// The outputs that can be served, if there are some: what is left out is logged.
+fn tensors_of(outputs: &[TensorInfo], model: &str) -> Vec<TensorInfo> {
+    let is_tensor = |info: &&TensorInfo| matches!(info.kind(), DeclaredKind::Tensor(_));
+    let tensors: Vec<_> = outputs.iter().filter(is_tensor).cloned().collect();
+    if tensors.is_empty() {
+        return outputs.to_vec();
+    }
+    for left in outputs.iter().filter(|info| !is_tensor(info)) {
+        if let DeclaredKind::Other(kind) = left.kind() {
+            log::warn!(
+                "model '{model}': output '{}' is {}, which is not supported, and is left out of the configuration",
+                left.name,
+                kind.description
+            );
+        }
+    }
+    tensors
+}
+
+fn complete_batching(
+    config: &mut ConfigDraft,
+    signature: &Signature,
+    context: &CompletionContext<'_>,
+) -> Result<()> {
+    if !signature.declaration().can_batch() {
+        if config.max_batch_size() == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "autofill failed for model '{}': model does not support batching while non-zero \
+             max_batch_size is specified",
+            config.name()
+        );
+        let advice = format!("write `max_batch_size: 0`, or {HOW_TO_BATCH}");
+        let found = Diagnostic::error(&*text).with_advice(advice).about("max_batch_size");
+        return Err(Error::invalid_arg(text).with_source(found));
+    }
+    context.complete_batching(config, 0)
+}
+
+/// An input or output as the configuration is to have it.
+fn tensor(
+    model: &str,
+    what: &'static str,
+    info: &TensorInfo,
+    has_batching: bool,
+) -> Result<TensorDraft> {
+    match info.kind() {
+        DeclaredKind::Tensor(data_type) => {
+            let dims = info.dims.as_ref().ok_or_else(|| LoadError::OpenRank {
+                model: model.to_owned(),
+                what,
+                name: info.name.clone(),
+            })?;
+            Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
+        }
+        DeclaredKind::Other(kind) => {
+            let of = Subject::new(model, what, &info.name);
+            Err(Disagreement::UnsupportedKind { of, kind }.into())
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What is wrong with the file of a model, where the library's own words are a riddle.
+
+use std::path::Path;
+
+use galatea_backend::{VersionFiles, explain};
+use galatea_config::Diagnostic;
+use galatea_types::Error;
+
+use crate::{
+    header::{Header, HeaderError},
+    operators::{Lack, lack},
+};
+
+/// The file of a model that is loaded.
+pub(crate) struct ModelFile<'a> {
+    pub path: &'a Path,
+    pub version: VersionFiles<'a>,
+    /// Version of ONNX Runtime.
+    pub library: &'a str,
+}
+
+/// Adds to the library's error what is wrong with the file, where that can be seen from outside.
+pub(crate) fn explained(error: Error, file: &ModelFile<'_>) -> Error {
+    let &ModelFile { path, version, library } = file;
+    let found = match Header::of_file(path) {
+        Err(HeaderError::OrtFormat) if is_named_ort(path) => return error,
+        Err(reason) => not_readable(&reason, path, version),
+        Ok(header) => match header.missing_weights(path) {
+            Some(missing) => weights_missing(missing, path, version),
+            None if is_too_new(error.message()) => too_new(&header, library, path, version),
+            None if lacks_locale(error.message()) => locale_missing(path, version),
+            None => match lack(error.message(), path) {
+                Some(Lack { text, advice }) => {
+                    Diagnostic::error(text).with_advice(advice).at(version.place(path))
+                }
+                None => return error,
+            },
+        },
+    };
+    explain(error, found)
+}
+
+/// Whether the library says that a file is of a version which it does not know.
+fn is_too_new(text: &str) -> bool {
+    ["Unsupported model IR version", "Current official support for domain"]
+        .iter()
+        .any(|said| text.contains(said))
+}
+
+fn too_new(header: &Header, library: &str, path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+    let Header { ir_version, opset, .. } = header;
+    Diagnostic::error(format!(
+        "the file has IR version {ir_version} and opset {opset}, which ONNX Runtime {library} does not know"
+    ))
+    .with_advice(
+        "export the model with an earlier opset and IR version, or name a newer ONNX Runtime with --onnxruntime-lib",
+    )
+    .at(version.place(path))
+}
+
+/// Whether the library could not have the language that a node for texts names.
+fn lacks_locale(text: &str) -> bool {
+    text.contains("Failed to construct locale")
+}
+
+fn locale_missing(path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+    Diagnostic::error("a node for texts (StringNormalizer) has the attribute 'locale', and this machine lacks that language")
+        .with_advice(
+            "install it (Debian: 'apt-get install locales', then 'localedef -i en_US -f UTF-8 en_US.UTF-8'), or export the model \
+             with locale='C.UTF-8'",
+        )
+        .at(version.place(path))
+}
+
+/// Why a file is no ONNX model.
+pub(crate) fn not_readable(
+    error: &HeaderError,
+    path: &Path,
+    version: VersionFiles<'_>,
+) -> Diagnostic {
+    let advice = match error {
+        HeaderError::OrtFormat => {
+            "give it a name that ends in .ort, and set default_model_filename to that name"
+        }
+        _ => "export or copy the model again, and compare the sizes of both files",
+    };
+    Diagnostic::error(format!("the model's file cannot be loaded: {error}"))
+        .with_advice(advice)
+        .at(version.place(path))
+}
+
+/// Whether ONNX Runtime reads the file as one of its own format: it goes by the name.
+pub(crate) fn is_named_ort(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "ort")
+}
+
+/// A file of weights that is not there.
+pub(crate) fn weights_missing(missing: &str, path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+    let shown: String = missing.chars().flat_map(char::escape_debug).take(200).collect();
+    Diagnostic::error(format!("the file '{shown}' with the weights of the model is missing"))
+        .with_advice(
+            "copy it beside the model's file: an ONNX model with external data is more than one file",
+        )
+        .at(version.place(path))
+}

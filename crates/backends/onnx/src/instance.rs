@@ -1,0 +1,212 @@
+//! One executor of a model.
+
+use std::{cell::RefCell, sync::Arc};
+
+use galatea_backend::{
+    Batch, ModelInstance,
+    batching::{self, Content, GroupRunner, Joined, ModelOutput},
+};
+use galatea_config::ModelConfig;
+use galatea_division_faults::DivisionFault;
+use galatea_types::{Buffer, DataType, Error, Result, Shape};
+
+use crate::{
+    binding::TensorBinding,
+    bound_run::{BoundRun, BoundRuns, Given},
+    model::OnnxModel,
+    ort::{Value, ValueKind},
+    sessions::SessionUse,
+};
+
+/// Runs one batch after another on the session shared by the instances of a device.
+pub(crate) struct OnnxInstance {
+    model: Arc<OnnxModel>,
+    /// Those of the device this instance is for.
+    sessions: SessionUse,
+    bound: RefCell<BoundRuns>,
+}
+
+/// What a run is given.
+pub(crate) enum Inputs {
+    Bound(BoundRun),
+    Values(Values),
+}
+
+/// Tensors for one run.
+pub(crate) struct Values {
+    /// Each with the number of its input.
+    values: Vec<(usize, Value)>,
+    /// The same, where runs like it may come to have tensors that stay.
+    candidate: Option<Vec<Given>>,
+}
+
+/// What a run gave.
+pub(crate) enum Outputs {
+    Bound(BoundRun),
+    Values(Vec<Value>),
+}
+
+impl OnnxInstance {
+    pub fn new(model: Arc<OnnxModel>, sessions: SessionUse) -> Self {
+        let bound = RefCell::new(BoundRuns::new(!model.may_bind));
+        Self { model, sessions, bound }
+    }
+
+    #[cfg(test)]
+    pub fn kept_runs(&self) -> usize {
+        self.bound.borrow().kept()
+    }
+}
+
+impl GroupRunner for OnnxInstance {
+    type Inputs = Inputs;
+    type Outputs = Outputs;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
+    }
+
+    fn is_scalar(&self, input: usize) -> bool {
+        self.model
+            .inputs
+            .get(input)
+            .is_some_and(|binding| binding.info.dims.as_ref().is_some_and(|dims| dims.is_empty()))
+    }
+
+    /// An optional input that no request brought is left out: the model's own value holds.
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Inputs> {
+        if let Some(run) = self.bound.borrow_mut().take(&joined, wanted) {
+            return Ok(Inputs::Bound(run));
+        }
+        let candidate = self.bound.borrow().candidate(&joined);
+        let given = joined.into_iter().zip(&self.model.inputs).enumerate();
+        let values = given
+            .filter_map(|(number, (joined, binding))| Some((number, joined?, binding)))
+            .map(|(number, joined, binding)| Ok((number, self.value(binding, joined)?)))
+            .collect::<Result<_>>()?;
+        Ok(Inputs::Values(Values { values, candidate }))
+    }
+
+    /// The library keeps outputs that are not wanted to itself.
+    fn run(&self, inputs: Inputs, wanted: &[usize]) -> Result<Outputs> {
+        match inputs {
+            Inputs::Bound(run) => self.run_bound(run, wanted),
+            Inputs::Values(values) => self.run_values(values, wanted),
+        }
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
+    }
+
+    fn outputs(&self, outputs: Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        let outputs = match outputs {
+            Outputs::Bound(run) => {
+                let outputs = run.copy_outputs();
+                self.bound.borrow_mut().put_back(run);
+                return Ok(outputs);
+            }
+            Outputs::Values(outputs) => outputs,
+        };
+        let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
+        bindings.zip(outputs).map(|(binding, value)| self.output(binding, value)).collect()
+    }
+}
+
+impl OnnxInstance {
+    /// A failure may be that of the tensors, or of what is in them: the same run without them tells.
+    fn run_bound(&self, mut run: BoundRun, wanted: &[usize]) -> Result<Outputs> {
+        let model = &*self.model;
+        let computed = self.sessions.place(|session, mode| run.compute(model, session, mode));
+        let Err(error) = computed else { return Ok(Outputs::Bound(run)) };
+        log::debug!("model '{}': run again with new tensors: {error}", model.config.name());
+        let outputs = self.compute(&self.values(&run.given())?, wanted);
+        let mut bound = self.bound.borrow_mut();
+        match outputs.is_ok() {
+            true => bound.failed(),
+            false => bound.put_back(run),
+        }
+        outputs.map(Outputs::Values)
+    }
+
+    fn run_values(&self, inputs: Values, wanted: &[usize]) -> Result<Outputs> {
+        let outputs = self.compute(&inputs.values, wanted)?;
+        if let Some(given) = inputs.candidate {
+            let model = &*self.model;
+            self.bound.borrow_mut().consider(model, &given, (wanted, &outputs), |run| {
+                self.sessions.place(|session, mode| run.compute(model, session, mode))
+            });
+        }
+        Ok(Outputs::Values(outputs))
+    }
+
+    fn compute(&self, inputs: &[(usize, Value)], wanted: &[usize]) -> Result<Vec<Value>> {
+        let model = &*self.model;
+        let inputs: Vec<_> = inputs
+            .iter()
+            .filter_map(|(number, value)| {
+                Some((model.inputs.get(*number)?.info.c_name.as_c_str(), value))
+            })
+            .collect();
+        let outputs: Vec<_> = wanted
+            .iter()
+            .filter_map(|&number| Some(model.outputs.get(number)?.info.c_name.as_c_str()))
+            .collect();
+        let options = &model.run_options;
+        self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
+    }
+
+    fn values(&self, given: &[Given]) -> Result<Vec<(usize, Value)>> {
+        let library = &self.model.library;
+        let value = |(number, shape, data): &Given| {
+            let none = || Error::internal(format!("the model has no input {number}"));
+            let data_type = self.model.inputs.get(*number).ok_or_else(none)?.spec.data_type;
+            Ok((*number, Value::over(library, data.clone(), shape, data_type)?))
+        };
+        given.iter().map(value).collect()
+    }
+
+    fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {
+        let library = &self.model.library;
+        let over = |data| Value::over(library, data, &joined.shape, binding.spec.data_type);
+        match joined.content {
+            Content::Elements(data) => over(data),
+            Content::OnDevice(data) => over(data.to_host()?),
+            Content::Texts(texts) => Value::texts(library, &texts, &joined.shape),
+        }
+    }
+
+    fn output(&self, binding: &TensorBinding, value: Value) -> Result<ModelOutput> {
+        let spec = &binding.spec;
+        if binding.info.kind == ValueKind::Maps {
+            let (shape, bytes) = value.rows()?;
+            return Ok(ModelOutput { shape, data: Buffer::from(bytes) });
+        }
+        let (data_type, shape) = value.describe()?;
+        let Some(data_type) = data_type.filter(|&t| t == spec.data_type) else {
+            return Err(Error::internal(format!(
+                "output '{}' of model '{}' has another datatype than the configured {}",
+                spec.name,
+                self.model.config.name(),
+                spec.data_type
+            )));
+        };
+        let data = bytes_of(value, data_type, &shape)?;
+        Ok(ModelOutput { shape, data })
+    }
+}
+
+fn bytes_of(value: Value, data_type: DataType, shape: &Shape) -> Result<Buffer> {
+    let too_large = || Error::internal(format!("an output of shape {shape} cannot be addressed"));
+    if data_type == DataType::Bytes {
+        let count = shape.element_count().ok_or_else(too_large)?;
+        return Ok(Buffer::from(value.to_length_prefixed(count)?));
+    }
+    value.into_buffer(shape.byte_size(data_type).ok_or_else(too_large)?)
+}
+
+impl ModelInstance for OnnxInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batching::execute(self, batch);
+    }
+}

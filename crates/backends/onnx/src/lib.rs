@@ -1,0 +1,117 @@
+//! ONNX models, run by ONNX Runtime; its library is opened at run time.
+//!
+//! # Invariants
+//! - Everything unsafe is in `ort`, a thin layer over the C interface.
+//! - A model's weights are in memory once per device, however many instances it has there.
+//! - Tensor bytes are not copied for a request alone, and once where several join; those of small runs that come again are
+//!   copied into tensors that stay (ADR 31).
+//! - No status of the library ends the process, and no integer division either (ADR 13): each becomes an error of that
+//!   load or run. What else can, a crash or an abort in the library, needs `isolation`.
+
+#![warn(missing_docs)]
+
+mod accelerators;
+mod binding;
+mod bound_run;
+mod complete;
+mod file_faults;
+mod header;
+mod inspector;
+mod instance;
+mod layout;
+mod load_error;
+mod model;
+mod operators;
+mod ort;
+mod sessions;
+mod settings;
+mod shared_model;
+mod signature;
+
+#[cfg(test)]
+extern crate self as galatea_backend_onnx;
+#[cfg(test)]
+#[path = "../tests/it/support/mod.rs"]
+mod test_support;
+
+#[doc(hidden)]
+pub use header::read_header;
+pub use inspector::OnnxInspector;
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model, has_all_tensors};
+use galatea_config::ConfigDraft;
+use galatea_types::Result;
+
+use crate::{
+    file_faults::ModelFile,
+    model::{OnnxModel, find_model, signature_of},
+    ort::{GraphLevel, Library, Session, SessionOptions},
+    settings::OperatorLibraries,
+    shared_model::SharedModel,
+};
+
+/// The backend `onnxruntime`.
+pub struct OnnxBackend {
+    library: Arc<Library>,
+}
+
+impl OnnxBackend {
+    /// Opens the library at `path`. `backend_config` holds the settings of `--backend-config` for this
+    /// backend. Errors name the path and what is wrong with it.
+    pub fn open(
+        path: &Path,
+        backend_config: &BTreeMap<String, String>,
+    ) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path, settings::global_threads(backend_config)?)?;
+        log::info!("opened ONNX Runtime {} from '{}'", library.version(), path.display());
+        Ok(Arc::new(Self { library }))
+    }
+}
+
+impl Backend for OnnxBackend {
+    fn name(&self) -> &str {
+        "onnxruntime"
+    }
+
+    fn runtime(&self) -> Option<String> {
+        Some(format!("ONNX Runtime {}", self.library.version()))
+    }
+
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        if has_all_tensors(&config) {
+            return Ok(config);
+        }
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
+        let mut options = SessionOptions::new(&self.library)?;
+        // Only the declarations are looked at: no time for optimising, no threads.
+        options.graph_level(GraphLevel::Disabled)?;
+        options.intra_op_threads(1)?;
+        let operators = OperatorLibraries {
+            paths: context.paths,
+            version_dir: context.version_dir,
+            model_dir: context.model_dir,
+        };
+        let operators = operators.find(config.operator_libraries())?;
+        operators.iter().try_for_each(|library| options.custom_operators(library))?;
+        let file =
+            ModelFile { path: &path, version: context.files(), library: self.library.version() };
+        let session = Session::load(&self.library, &path, options)
+            .map_err(|error| file_faults::explained(error, &file))?;
+        complete::complete(config, &signature_of(&session, &path)?, context)
+    }
+
+    fn can_use_gpus(&self) -> bool {
+        self.library.cuda().is_ok()
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let model = OnnxModel::load(&self.library, &context)?;
+        Ok(Box::new(SharedModel(Arc::new(model))))
+    }
+}

@@ -1,0 +1,207 @@
+//! Parameters of a model, read and checked.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use galatea_backend::{LoadContext, PathRules, Settings as Source};
+use galatea_types::{Error, Result};
+
+use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
+
+const INTRA_OP: &str = "intra_op_thread_count";
+const INTER_OP: &str = "inter_op_thread_count";
+const GLOBAL_THREADS: &str = "enable-global-threadpool";
+const ARENA_SHRINKAGE: &str = "memory.enable_memory_arena_shrinkage";
+/// The parameter that asks for one session for all instances, which they have in any case.
+const SHARE_SESSION: &str = "share_session_between_instances";
+/// Parameters with this prefix go to ONNX Runtime as they are.
+const SESSION_PREFIX: &str = "session.";
+
+/// What a model's configuration and the command line ask of its session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// `None`: not said, or 0, so the layout chooses.
+    pub intra_op_threads: Option<i32>,
+    pub inter_op_threads: Option<i32>,
+    pub execution_mode: Option<ExecutionMode>,
+    pub graph_level: Option<GraphLevel>,
+    pub memory_arena: Option<bool>,
+    pub memory_pattern: Option<bool>,
+    pub session_entries: Vec<(String, String)>,
+    pub arena_shrinkage: Option<String>,
+    pub uses_global_threads: bool,
+    pub operator_libraries: Vec<PathBuf>,
+}
+
+impl Settings {
+    pub fn read(context: &LoadContext) -> Result<Self> {
+        let config = &context.config;
+        let parameters = Source::of_model(config.parameters()).or(&context.backend_config);
+        let session_entries = session_entries(context)?;
+        if parameters.boolean(SHARE_SESSION)? == Some(false) {
+            log::warn!(
+                "model '{}': {SHARE_SESSION} = false has no effect: the instances on a device share one session, and run at \
+                 the same time all the same",
+                config.name()
+            );
+        }
+        Ok(Self {
+            intra_op_threads: parameters.number(INTRA_OP)?.filter(|&n| n != 0),
+            inter_op_threads: parameters.number(INTER_OP)?.filter(|&n| n != 0),
+            execution_mode: execution_mode(&parameters)?,
+            graph_level: graph_level(context),
+            memory_arena: parameters.boolean("enable_mem_arena")?,
+            memory_pattern: parameters.boolean("enable_mem_pattern")?,
+            session_entries,
+            arena_shrinkage: config.parameters().get(ARENA_SHRINKAGE).cloned(),
+            uses_global_threads: global_threads(&context.backend_config)?.is_some(),
+            operator_libraries: OperatorLibraries {
+                paths: &context.paths,
+                version_dir: &context.version_dir,
+                model_dir: &context.model_dir,
+            }
+            .find(config.operator_libraries())?,
+        })
+    }
+
+    /// Settings of each run, by ONNX Runtime's names.
+    pub fn run_entries(&self) -> Vec<(&str, &str)> {
+        self.arena_shrinkage.iter().map(|devices| (ARENA_SHRINKAGE, devices.as_str())).collect()
+    }
+}
+
+fn execution_mode(parameters: &Source<'_>) -> Result<Option<ExecutionMode>> {
+    match parameters.number("execution_mode")? {
+        None => Ok(None),
+        Some(0) => Ok(Some(ExecutionMode::Sequential)),
+        Some(1) => Ok(Some(ExecutionMode::Parallel)),
+        Some(mode) => Err(ExecutionModeError(mode).into()),
+    }
+}
+
+/// A number that is none of the modes.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {0} ."
+)]
+struct ExecutionModeError(i32);
+
+impl From<ExecutionModeError> for Error {
+    fn from(error: ExecutionModeError) -> Self {
+        Self::invalid_arg(error.to_string())
+    }
+}
+
+/// The thread pool shared by all models, if the command line asks for one.
+pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option<GlobalThreads>> {
+    let source = Source::of(config);
+    if source.boolean(GLOBAL_THREADS)? != Some(true) {
+        return Ok(None);
+    }
+    Ok(Some(GlobalThreads {
+        intra_op: source.number(INTRA_OP)?.unwrap_or(0),
+        inter_op: source.number(INTER_OP)?.unwrap_or(0),
+    }))
+}
+
+/// Levels of optimization as Triton numbers them: -1 basic, 1 extended, 2 none, anything else all.
+fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
+    Some(match context.config.optimization().graph_level? {
+        -1 => GraphLevel::Basic,
+        1 => GraphLevel::Extended,
+        2 => GraphLevel::Disabled,
+        _ => GraphLevel::All,
+    })
+}
+
+/// ONNX Runtime reads and writes files that some of them name.
+fn session_entries(context: &LoadContext) -> Result<Vec<(String, String)>> {
+    let parameters = context.config.parameters().iter();
+    let entries = parameters.filter(|(key, _)| key.starts_with(SESSION_PREFIX));
+    entries
+        .map(|(key, value)| {
+            context.paths.check_setting(key, value)?;
+            Ok((key.clone(), value.clone()))
+        })
+        .collect()
+}
+
+/// The places of the libraries of a model's operators: relative paths lie in the version's folder, then in the model's,
+/// then by the loader where the configuration may name libraries of the system.
+pub(crate) struct OperatorLibraries<'a> {
+    pub paths: &'a PathRules,
+    pub version_dir: &'a Path,
+    pub model_dir: &'a Path,
+}
+
+impl OperatorLibraries<'_> {
+    pub fn find(&self, names: &[String]) -> Result<Vec<PathBuf>> {
+        names.iter().map(|name| self.find_one(name)).collect()
+    }
+
+    fn find_one(&self, name: &str) -> Result<PathBuf> {
+        let at = |dir| self.paths.resolve("op_library_filename", dir, name);
+        let (of_version, of_model) = (at(self.version_dir)?, at(self.model_dir)?);
+        Ok(match () {
+            () if of_version.exists() => of_version,
+            () if of_model.exists() => of_model,
+            () if self.paths.trusts(name) => PathBuf::from(name),
+            () => of_version,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, sync::Arc};
+
+    use galatea_backend::{PathRules, ServerAccess, testing::Host};
+
+    use super::*;
+
+    fn read(folder: &Path, paths: &PathRules, text: &str) -> Result<Settings> {
+        let config = Host::default().configure(&format!(
+            "platform: \"onnxruntime_onnx\" input {{ name: \"X\" data_type: TYPE_FP32 dims: 1 }} \
+             output {{ name: \"Y\" data_type: TYPE_FP32 dims: 1 }} {text}"
+        ));
+        Settings::read(&LoadContext {
+            config: Arc::new(config.expect("valid")),
+            version: 1,
+            model_dir: folder.to_owned(),
+            version_dir: folder.join("1"),
+            backend_config: BTreeMap::new(),
+            paths: paths.clone(),
+            server: ServerAccess::default(),
+            devices: galatea_backend::Devices::default(),
+        })
+    }
+
+    #[test]
+    fn files_that_a_request_names_stay_in_the_model() {
+        let folder = tempfile::tempdir().expect("folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("1")).expect("folder");
+        fs::write(at("own.so"), "").expect("file");
+        let of_request = PathRules::inside_model(vec!["/opt/known.so".to_owned()]);
+        let library = |rules, name: &str| {
+            let text = format!("model_operations {{ op_library_filename: '{name}' }}");
+            read(folder.path(), rules, &text).map(|settings| settings.operator_libraries)
+        };
+        assert_eq!(library(&of_request, "own.so").expect("inside"), [at("own.so")]);
+        assert_eq!(library(&of_request, "libc.so.6").expect("inside"), [at("1/libc.so.6")]);
+        assert_eq!(
+            library(&of_request, "/opt/known.so").expect("known"),
+            [Path::new("/opt/known.so")]
+        );
+        library(&of_request, "/opt/evil.so").expect_err("outside");
+        library(&of_request, "../evil.so").expect_err("outside");
+        let anywhere = PathRules::anywhere();
+        assert_eq!(library(&anywhere, "libc.so.6").expect("any"), [Path::new("libc.so.6")]);
+        let statistics = "parameters { key: 'session.collect_node_memory_stats_to_file' \
+                          value { string_value: '/etc/x' } }";
+        read(folder.path(), &of_request, statistics).expect_err("it would be written");
+        read(folder.path(), &anywhere, statistics).expect("the operator wants it");
+    }
+}

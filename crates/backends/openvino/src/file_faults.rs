@@ -1,0 +1,68 @@
+//! What is wrong with the files of a model, where the library's own words are a riddle.
+
+use std::{fs, path::Path};
+
+use galatea_backend::{VersionFiles, explain};
+use galatea_config::Diagnostic;
+use galatea_types::Error;
+
+use crate::header::{Header, HeaderError};
+
+/// What the library says of a file, and what is wrong with it where that can be seen from outside.
+pub(crate) fn explained(error: Error, path: &Path, version: VersionFiles<'_>) -> Error {
+    if !is_ir(path) {
+        return error;
+    }
+    let found = match Header::of_file(path) {
+        Err(HeaderError::TooLarge) => return error,
+        Err(reason) => not_readable(&reason, path, version),
+        Ok(header) => match wrong_weights(&header, path, version) {
+            Some(wrong) => wrong,
+            None => return error,
+        },
+    };
+    explain(error, found)
+}
+
+/// By its name: what is in it may be anything.
+pub(crate) fn is_ir(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"))
+}
+
+/// Why a file is no IR model.
+pub(crate) fn not_readable(
+    error: &HeaderError,
+    path: &Path,
+    version: VersionFiles<'_>,
+) -> Diagnostic {
+    Diagnostic::error(format!("the model's file cannot be loaded: {error}"))
+        .with_advice("export or copy the model again, and compare the sizes of both files")
+        .at(version.place(path))
+}
+
+/// The file beside the model's is missing or too short for what the model takes from it.
+pub(crate) fn wrong_weights(
+    header: &Header,
+    path: &Path,
+    version: VersionFiles<'_>,
+) -> Option<Diagnostic> {
+    let needed = header.weight_bytes;
+    if needed == 0 {
+        return None;
+    }
+    let weights = path.with_extension("bin");
+    let name = weights.file_name().unwrap_or_default().to_string_lossy();
+    let text = match fs::metadata(&weights) {
+        Ok(found) if found.len() >= needed => return None,
+        Ok(found) => format!(
+            "the file '{name}' with the weights of the model has {} bytes, and the model takes {needed} from it",
+            found.len()
+        ),
+        Err(_) => format!("the file '{name}' with the weights of the model is missing"),
+    };
+    Some(
+        Diagnostic::error(text)
+            .with_advice("copy both files of the model, which are from the same export")
+            .at(version.place(path)),
+    )
+}

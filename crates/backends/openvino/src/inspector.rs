@@ -1,0 +1,100 @@
+//! Looks at models for OpenVINO without its library.
+
+use std::path::Path;
+
+use galatea_backend::{CannotTell, CompletionContext, Inspector};
+use galatea_config::{ConfigDraft, ModelConfig};
+use galatea_types::{Code, Error, Result};
+
+use crate::{
+    complete,
+    file_faults::{is_ir, not_readable, wrong_weights},
+    header::{Declared, Header, HeaderError},
+    model::find_model,
+    settings::{Around, Settings},
+    signature::{self, Signature},
+};
+
+/// What the files of models for OpenVINO tell before the backend `openvino` loads them: IR files (`model.xml`) state inputs and
+/// outputs; of others only OpenVINO can tell.
+#[derive(Debug, Default)]
+pub struct OpenVinoInspector;
+
+impl Inspector for OpenVinoInspector {
+    fn has_runtime(&self, runtime: &str) -> bool {
+        runtime == "libtriton_openvino.so"
+    }
+
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        if config.has_inputs() && config.has_outputs() {
+            return Ok(config);
+        }
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
+        let header = read(&path, context)?;
+        known_shapes(&header, context.model_name)?;
+        let can_batch = header.can_batch();
+        complete::complete(config, &signature_of(header), can_batch, context)
+    }
+
+    fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()> {
+        Settings::read(config, &Around::inspection(context))?;
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
+        let header = read(&path, context)?;
+        if let Some(wrong) = wrong_weights(&header, &path, context.files()) {
+            return Err(wrong.into_error(Code::InvalidArg));
+        }
+        let signature = signature_of(header);
+        signature.check_names(context.model_name)?;
+        let (inputs, outputs) = signature.bind(config)?;
+        signature::retypings(config, &inputs, &outputs)?;
+        Ok(())
+    }
+
+    fn mistakes(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Vec<Error> {
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name());
+        let header = path.and_then(|path| read(&path, context));
+        header.map_or_else(|_| Vec::new(), |header| signature_of(header).unknown(config))
+    }
+}
+
+fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
+    if !is_ir(path) {
+        return Err(cannot_tell(context.model_name, "is no IR file (.xml)"));
+    }
+    match Header::of_file(path) {
+        Ok(header) => Ok(header),
+        Err(HeaderError::TooLarge) => {
+            Err(cannot_tell(context.model_name, "is too large to look into"))
+        }
+        Err(error) => Err(not_readable(&error, path, context.files()).into_error(Code::InvalidArg)),
+    }
+}
+
+fn cannot_tell(model: &str, why: &str) -> galatea_types::Error {
+    CannotTell(format!(
+        "the file of model '{model}' {why}: only OpenVINO can tell its inputs and outputs, when the model is loaded"
+    ))
+    .into()
+}
+
+fn signature_of(header: Header) -> Signature {
+    let infos = |all: Vec<Declared>| all.into_iter().map(|declared| declared.info).collect();
+    Signature { inputs: infos(header.inputs), outputs: infos(header.outputs) }
+}
+
+/// A port without dimensions is a scalar or leaves their number open.
+fn known_shapes(header: &Header, model: &str) -> Result<()> {
+    let mut all = header.inputs.iter().chain(&header.outputs);
+    match all.find(|declared| declared.info.dims.is_none()) {
+        None => Ok(()),
+        Some(open) => Err(CannotTell(format!(
+            "the file of model '{model}' does not say the shape of '{}': only OpenVINO can tell, when the model is loaded",
+            open.info.name
+        ))
+        .into()),
+    }
+}

@@ -1,0 +1,233 @@
+//! One executor of a model.
+
+use std::{cell::RefCell, sync::Arc};
+
+use bytes::Bytes;
+use galatea_backend::{
+    Batch, ModelInstance,
+    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
+};
+use galatea_config::ModelConfig;
+use galatea_division_faults::DivisionFault;
+use galatea_types::{Buffer, DataType, Error, Result, Shape};
+
+use crate::{
+    model::OpenVinoModel,
+    narrowing,
+    openvino::{InferRequest, Tensor},
+    padding,
+    signature::Binding,
+};
+
+/// Inputs and outputs up to this size are copied into and out of memory that the request has anyway: giving it other memory
+/// would cost more (`docs/adr/0025-openvino-streams.md`).
+const COPIED_BYTES: usize = 64 << 10;
+
+/// An input whose memory is the request's: its shape, and the memory.
+type OwnInput = Option<(Shape, Tensor)>;
+
+/// Runs one batch after another on a request of its own of the model that all instances share.
+pub(crate) struct OpenVinoInstance {
+    model: Arc<OpenVinoModel>,
+    request: InferRequest,
+    /// Of each output of the model: its bytes, where it always has the same and so many that they are not copied.
+    large_outputs: Vec<Option<(Vec<i64>, DataType)>>,
+    /// Of each input of the model.
+    own_inputs: RefCell<Vec<OwnInput>>,
+}
+
+/// In the order of the model.
+pub(crate) struct Inputs {
+    all: Vec<Input>,
+    /// Of the batch that was asked for: the model may compute a larger one.
+    items: Option<i64>,
+}
+
+/// What an input is to hold.
+enum Input {
+    /// To be set as it is.
+    Tensor(Tensor),
+    /// To be copied.
+    Small { data: Bytes, shape: Shape, data_type: DataType },
+}
+
+/// Of the wanted outputs: the tensor, and whether it is handed on as it is.
+pub(crate) struct Outputs {
+    tensors: Vec<(Tensor, bool)>,
+    items: Option<i64>,
+    /// What a model hands through lies in the memory of its input.
+    _inputs: Vec<Input>,
+}
+
+impl OpenVinoInstance {
+    pub fn new(model: Arc<OpenVinoModel>) -> Result<Self> {
+        let request = model.compiled.new_request()?;
+        let large_outputs = model.all_outputs.iter().map(large).collect();
+        let own_inputs = RefCell::new(model.inputs.iter().map(|_| None).collect());
+        Ok(Self { model, request, large_outputs, own_inputs })
+    }
+
+    fn input(&self, binding: &Binding, joined: Joined<'_>) -> Result<Input> {
+        let library = &self.model.library;
+        let data_type = binding.spec.data_type;
+        let Joined { shape, content, .. } = joined;
+        if let Content::Elements(data) = &content {
+            narrowing::check(&binding.spec, data)?;
+        }
+        match content {
+            Content::Elements(data) if data.len() <= COPIED_BYTES => {
+                Ok(Input::Small { data, shape, data_type })
+            }
+            Content::Elements(data) => {
+                Tensor::over(library, data, &shape, data_type).map(Input::Tensor)
+            }
+            Content::OnDevice(data) => {
+                Tensor::over(library, data.to_host()?, &shape, data_type).map(Input::Tensor)
+            }
+            Content::Texts(texts) => Tensor::of_texts(library, &texts, &shape).map(Input::Tensor),
+        }
+    }
+
+    fn place_inputs(&self, inputs: &[Input]) -> Result<()> {
+        let mut own = self.own_inputs.borrow_mut();
+        let mut places = inputs.iter().zip(own.iter_mut()).enumerate();
+        places.try_for_each(|(index, (input, own))| self.place_input(index, input, own))
+    }
+
+    fn place_input(&self, index: usize, input: &Input, own: &mut OwnInput) -> Result<()> {
+        match (input, own) {
+            (Input::Tensor(tensor), own) => {
+                *own = None;
+                self.request.set_input(index, tensor)
+            }
+            (Input::Small { data, shape, .. }, Some((known, tensor))) if known == shape => {
+                tensor.fill(data)
+            }
+            (Input::Small { data, shape, data_type }, own) => {
+                *own = None;
+                let mut tensor = Tensor::with_room(&self.model.library, shape, *data_type)?;
+                tensor.fill(data)?;
+                self.request.set_input(index, &tensor)?;
+                *own = Some((shape.clone(), tensor));
+                Ok(())
+            }
+        }
+    }
+
+    /// What is handed on gets new memory before each run.
+    fn place_outputs(&self) -> Result<Vec<Option<Tensor>>> {
+        let placed = |(index, large): (usize, &Option<(Vec<i64>, DataType)>)| {
+            let Some((dims, data_type)) = large else { return Ok(None) };
+            let tensor = Tensor::with_room(&self.model.library, dims, *data_type)?;
+            self.request.set_output(index, &tensor)?;
+            Ok(Some(tensor))
+        };
+        self.large_outputs.iter().enumerate().map(placed).collect()
+    }
+
+    fn output(&self, binding: &Binding, tensor: Tensor, is_own: bool) -> Result<ModelOutput> {
+        let (data_type, shape) = tensor.describe()?;
+        let spec = &binding.spec;
+        let name = || format!("output '{}' of model '{}'", spec.name, self.model.config.name());
+        let Some(data_type) = data_type.filter(|&found| found == spec.data_type) else {
+            return Err(Error::internal(format!(
+                "{} has another datatype than the configured {}",
+                name(),
+                spec.data_type
+            )));
+        };
+        let too_large = || Error::internal(format!("{} has a shape of {shape}, too large", name()));
+        let data = match data_type {
+            DataType::Bytes => Buffer::from(
+                tensor.to_length_prefixed(shape.element_count().ok_or_else(too_large)?)?,
+            ),
+            _ => {
+                let byte_size = shape.byte_size(data_type).ok_or_else(too_large)?;
+                if is_own { tensor.into_buffer(byte_size)? } else { tensor.copied(byte_size)? }
+            }
+        };
+        Ok(ModelOutput { shape, data })
+    }
+}
+
+fn large(info: &crate::openvino::TensorInfo) -> Option<(Vec<i64>, DataType)> {
+    let (dims, data_type) = (info.dims.clone()?, info.data_type?);
+    let is_fixed = dims.iter().all(|&dim| dim >= 0);
+    let byte_size = Shape::from(&*dims).byte_size(data_type).filter(|_| is_fixed)?;
+    (byte_size > COPIED_BYTES).then_some((dims, data_type))
+}
+
+impl GroupRunner for OpenVinoInstance {
+    type Inputs = Inputs;
+    type Outputs = Outputs;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
+    }
+
+    fn is_scalar(&self, input: usize) -> bool {
+        let binding = self.model.inputs.get(input);
+        binding.is_some_and(|binding| binding.info.dims.as_ref().is_some_and(Vec::is_empty))
+    }
+
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Inputs> {
+        let model = &*self.model;
+        let mut items = None;
+        let mut all: Vec<Option<Input>> = model.inputs.iter().map(|_| None).collect();
+        for (joined, binding) in joined.into_iter().zip(&model.inputs) {
+            let mut joined = joined.ok_or_else(|| missing(&binding.spec))?;
+            if model.settings.has_fixed_batch {
+                items = joined.shape.first().copied();
+                joined = padding::fill_batch(joined, &binding.spec, model)?;
+            }
+            let input = self.input(binding, joined)?;
+            if let Some(place) = all.get_mut(binding.index) {
+                *place = Some(input);
+            }
+        }
+        let all: Option<Vec<Input>> = all.into_iter().collect();
+        let all = all.ok_or_else(|| Error::internal("an input of the model is not set"))?;
+        Ok(Inputs { all, items })
+    }
+
+    fn run(&self, inputs: Inputs, wanted: &[usize]) -> Result<Outputs> {
+        let mut placed = self.place_outputs()?;
+        self.place_inputs(&inputs.all)?;
+        self.request.infer()?;
+        let output = |&number: &usize| {
+            let none = || Error::internal("no such output");
+            let index = self.model.outputs.get(number).ok_or_else(none)?.index;
+            match placed.get_mut(index).and_then(Option::take) {
+                Some(own) => Ok((own, true)),
+                None => Ok((self.request.output(index)?, false)),
+            }
+        };
+        let tensors = wanted.iter().map(output).collect::<Result<_>>()?;
+        Ok(Outputs { tensors, items: inputs.items, _inputs: inputs.all })
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
+    }
+
+    fn outputs(&self, outputs: Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        let Outputs { tensors, items, _inputs } = outputs;
+        let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
+        bindings
+            .zip(tensors)
+            .map(|(binding, (tensor, is_own))| {
+                let output = self.output(binding, tensor, is_own)?;
+                match items {
+                    Some(items) => padding::without_filling(output, items, binding.spec.data_type),
+                    None => Ok(output),
+                }
+            })
+            .collect()
+    }
+}
+
+impl ModelInstance for OpenVinoInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batching::execute(self, batch);
+    }
+}

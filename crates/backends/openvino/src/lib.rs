@@ -1,0 +1,100 @@
+//! OpenVINO models (IR, ONNX, TensorFlow and PaddlePaddle files), run by OpenVINO on the CPU; its library is opened at run
+//! time.
+//!
+//! # Invariants
+//! - Everything unsafe is in `openvino`, a thin layer over the C interface.
+//! - A model is compiled, and its weights are in memory, once, however many instances it has.
+//! - Tensor bytes are not copied for a request alone, and once where several join; large results of fixed shapes are
+//!   OpenVINO's own memory.
+//! - No error of the library ends the process, and no integer division either (ADR 13): each becomes an error of that load
+//!   or run. What else can, a crash or an abort in the library, needs `isolation`.
+
+#![warn(missing_docs)]
+
+mod complete;
+mod file_faults;
+mod header;
+mod inspector;
+mod instance;
+mod load_error;
+mod model;
+mod narrowing;
+mod openvino;
+mod padding;
+mod settings;
+mod shared_model;
+mod signature;
+mod threads;
+mod wrong_value;
+
+#[doc(hidden)]
+pub use header::read_header;
+pub use inspector::OpenVinoInspector;
+
+use std::{path::Path, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model, has_all_tensors};
+use galatea_config::ConfigDraft;
+use galatea_types::Result;
+
+use crate::{
+    file_faults::{explained, is_ir},
+    header::Header,
+    load_error::LoadError,
+    model::{OpenVinoModel, find_model},
+    openvino::{Core, Library},
+    shared_model::SharedModel,
+    signature::Signature,
+};
+
+/// The backend `openvino`.
+pub struct OpenVinoBackend {
+    library: Arc<Library>,
+}
+
+impl OpenVinoBackend {
+    /// Opens the C library of OpenVINO at `path`, which finds the rest beside itself. Errors name the path and what is wrong
+    /// with it.
+    pub fn open(path: &Path) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path)?;
+        log::info!("opened OpenVINO {} from '{}'", library.version(), path.display());
+        Ok(Arc::new(Self { library }))
+    }
+}
+
+impl Backend for OpenVinoBackend {
+    fn name(&self) -> &str {
+        "openvino"
+    }
+
+    fn runtime(&self) -> Option<String> {
+        Some(format!("OpenVINO {}", self.library.version()))
+    }
+
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        if has_all_tensors(&config) {
+            return Ok(config);
+        }
+        let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
+        let read = Core::new(&self.library)?.read_model(&path).map_err(|cause| {
+            let failed = LoadError::OpenVino { model: context.model_name.to_owned(), cause };
+            explained(failed.into(), &path, context.files())
+        })?;
+        // The C interface does not tell layouts; only IR files have them.
+        let can_batch = is_ir(&path) && Header::of_file(&path).is_ok_and(|h| h.can_batch());
+        complete::complete(config, &Signature::of(&read)?, can_batch, context)
+    }
+
+    fn can_use_gpus(&self) -> bool {
+        false
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let model = OpenVinoModel::load(&self.library, &context)?;
+        Ok(Box::new(SharedModel(Arc::new(model))))
+    }
+}

@@ -1,0 +1,229 @@
+//! The inputs and outputs that a model declares, and how those of a configuration relate to them.
+
+use galatea_backend::{
+    MOST_MISTAKES,
+    declared::{check_input_count, unexpected},
+};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{DataType, Error, Result, Shape};
+
+use crate::{
+    load_error::{LoadError, OtherShape},
+    openvino::{Model, Retyping, TensorInfo},
+    settings::Settings,
+};
+
+/// What a model takes and gives, in its own order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Signature {
+    pub inputs: Vec<TensorInfo>,
+    pub outputs: Vec<TensorInfo>,
+}
+
+/// A tensor of the configuration beside its number in the model.
+#[derive(Clone, Debug)]
+pub(crate) struct Binding {
+    pub spec: TensorSpec,
+    pub index: usize,
+    /// As the model has it, once it has its shapes.
+    pub info: TensorInfo,
+}
+
+impl Signature {
+    pub fn of(model: &Model) -> Result<Self> {
+        Ok(Self { inputs: model.inputs()?, outputs: model.outputs()? })
+    }
+
+    /// Without a name neither a configuration nor a request can mean it.
+    pub fn check_names(&self, model: &str) -> Result<(), LoadError> {
+        let sides = [("input", &self.inputs), ("output", &self.outputs)];
+        for (what, infos) in sides {
+            if let Some(index) = infos.iter().position(|info| info.name.is_empty()) {
+                return Err(LoadError::NoName { model: model.to_owned(), what, index });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a configuration has what the model needs, and nothing that it lacks.
+    pub fn bind(&self, config: &ModelConfig) -> Result<(Vec<Binding>, Vec<Binding>)> {
+        let inputs = bind("input", config.execution_inputs(), &self.inputs)?;
+        let outputs = bind("output", config.model_outputs(), &self.outputs)?;
+        check_input_count(config, inputs.len(), self.inputs.len())?;
+        Ok((inputs, outputs))
+    }
+
+    /// All tensors of a configuration that the model has not, at most [`MOST_MISTAKES`].
+    pub fn unknown(&self, config: &ModelConfig) -> Vec<Error> {
+        let inputs = config.execution_inputs().iter().map(|spec| ("input", spec, &self.inputs));
+        let outputs = config.model_outputs().iter().map(|spec| ("output", spec, &self.outputs));
+        let unknown = inputs
+            .chain(outputs)
+            .filter_map(|(what, spec, infos)| bind(what, std::slice::from_ref(spec), infos).err());
+        unknown.take(MOST_MISTAKES).collect()
+    }
+}
+
+fn bind(what: &'static str, specs: &[TensorSpec], infos: &[TensorInfo]) -> Result<Vec<Binding>> {
+    let names = || infos.iter().map(|info| info.name.as_str());
+    let bound = |spec: &TensorSpec| {
+        let index = infos.iter().position(|info| info.name == *spec.name);
+        let found = index.and_then(|index| Some((index, infos.get(index)?.clone())));
+        let (index, info) = found.ok_or_else(|| unexpected(what, &spec.name, names()))?;
+        Ok(Binding { spec: spec.clone(), index, info })
+    };
+    specs.iter().map(bound).collect()
+}
+
+/// The conversions for types that the configuration has and the model has not, as Triton makes them.
+///
+/// # Errors
+/// For types that no request can carry, and texts where the other side has numbers.
+pub(crate) fn retypings(
+    config: &ModelConfig,
+    inputs: &[Binding],
+    outputs: &[Binding],
+) -> Result<Vec<Retyping>, LoadError> {
+    let sides = [("input", inputs), ("output", outputs)];
+    let all = sides.into_iter().flat_map(|(what, all)| all.iter().map(move |one| (what, one)));
+    all.filter_map(|(what, binding)| retyping(config, what, binding).transpose()).collect()
+}
+
+fn retyping(
+    config: &ModelConfig,
+    what: &'static str,
+    binding: &Binding,
+) -> Result<Option<Retyping>, LoadError> {
+    let names = || (config.name().to_string(), binding.spec.name.to_string());
+    let expected = binding.spec.data_type;
+    let Some(provided) = binding.info.data_type else {
+        let (model, name) = names();
+        return Err(LoadError::ElementType { model, what, name });
+    };
+    if provided == expected {
+        return Ok(None);
+    }
+    if [provided, expected].contains(&DataType::Bytes) {
+        let (model, name) = names();
+        return Err(LoadError::OtherType { model, what, name, expected, provided });
+    }
+    let (index, is_input) = (binding.index, what == "input");
+    Ok(Some(Retyping { is_input, index, data_type: expected }))
+}
+
+/// The first dimension of a tensor of a model that takes batches: open, or the one size it is compiled for. Tensors that
+/// ragged requests are joined in, and those that tell about the batch, have none.
+fn batch_dimension(config: &ModelConfig, settings: &Settings, spec: &TensorSpec) -> Option<i64> {
+    let is_of_items = !spec.allows_ragged_batch && config.batch_input_for(&spec.name).is_none();
+    (config.has_batching() && is_of_items).then(|| match settings.has_fixed_batch {
+        true => i64::from(config.max_batch_size()),
+        false => -1,
+    })
+}
+
+/// The shapes that inputs must be given before the model is compiled: their numbers, and dims without those that have them
+/// already.
+pub(crate) fn reshapings(
+    config: &ModelConfig,
+    settings: &Settings,
+    inputs: &[Binding],
+) -> Result<Vec<(usize, Vec<i64>)>, LoadError> {
+    check_fixed_batch(config, settings)?;
+    let mut changed = Vec::new();
+    for binding in inputs {
+        let batch = batch_dimension(config, settings, &binding.spec);
+        let wanted = dims_of_config(config, &binding.spec, batch);
+        let dims = match &binding.info.dims {
+            // Where the model leaves everything open, or may be changed, it gets what the configuration says.
+            None => wanted,
+            Some(_) if settings.reshapes => wanted,
+            Some(own) => {
+                check_dims(config, "input", binding, own, batch)?;
+                with_batch(own, batch)
+            }
+        };
+        if binding.info.dims.as_deref() != Some(&dims) {
+            changed.push((binding.index, dims));
+        }
+    }
+    Ok(changed)
+}
+
+/// A model for one size of batch has no place for as many elements as come.
+fn check_fixed_batch(config: &ModelConfig, settings: &Settings) -> Result<(), LoadError> {
+    let is_ragged = |spec: &&TensorSpec| spec.allows_ragged_batch;
+    let made = config.batch_inputs().iter().flat_map(|input| &input.targets);
+    let mut names = config.inputs().iter().filter(is_ragged).map(|spec| &spec.name).chain(made);
+    match names.next().filter(|_| settings.has_fixed_batch) {
+        None => Ok(()),
+        Some(input) => Err(LoadError::RaggedFixedBatch {
+            model: config.name().to_string(),
+            input: input.to_string(),
+        }),
+    }
+}
+
+fn with_batch(dims: &[i64], batch: Option<i64>) -> Vec<i64> {
+    let mut dims = dims.to_vec();
+    if let (Some(first), Some(batch)) = (dims.first_mut(), batch) {
+        *first = batch;
+    }
+    dims
+}
+
+/// As the model sees them, batch dimension included. A scalar is configured as [1], which says nothing of the model.
+fn dims_of_config(config: &ModelConfig, spec: &TensorSpec, batch: Option<i64>) -> Vec<i64> {
+    with_batch(&config.shape_in_model(spec), batch)
+}
+
+/// Whether inputs and outputs of the model, with its final shapes, are those of the configuration.
+pub(crate) fn check_outputs(
+    config: &ModelConfig,
+    settings: &Settings,
+    outputs: &[Binding],
+) -> Result<(), LoadError> {
+    for binding in outputs {
+        let Some(dims) = &binding.info.dims else { continue };
+        if config.batch_output_for(&binding.spec.name).is_some() {
+            continue;
+        }
+        let batch = batch_dimension(config, settings, &binding.spec);
+        check_dims(config, "output", binding, dims, batch)?;
+        if let Some(batch) = batch
+            && dims.first() != Some(&batch)
+            && dims.first() != Some(&-1)
+        {
+            let (model, name) = (config.name().to_string(), binding.spec.name.to_string());
+            let model_dims = Shape::from(&**dims).to_string();
+            return Err(LoadError::NoBatchDimension { model, name, model_dims, batch });
+        }
+    }
+    Ok(())
+}
+
+/// Either side may leave open what the other one fixes. The batch is not compared.
+fn check_dims(
+    config: &ModelConfig,
+    what: &'static str,
+    binding: &Binding,
+    model_dims: &[i64],
+    batch: Option<i64>,
+) -> Result<(), LoadError> {
+    let wanted = dims_of_config(config, &binding.spec, batch);
+    let is_scalar = model_dims.is_empty() && batch.is_none() && wanted.iter().all(|&d| d == 1);
+    let skipped = usize::from(batch.is_some());
+    let pairs = wanted.iter().zip(model_dims).skip(skipped);
+    let fits = wanted.len() == model_dims.len()
+        && pairs.into_iter().all(|(&c, &m)| c == m || c == -1 || m == -1);
+    if fits || is_scalar {
+        return Ok(());
+    }
+    Err(LoadError::OtherShape(Box::new(OtherShape {
+        model: config.name().to_string(),
+        what,
+        name: binding.spec.name.to_string(),
+        model_dims: Shape::from(model_dims),
+        config_dims: Shape::from(wanted),
+        has_batching: batch.is_some(),
+    })))
+}

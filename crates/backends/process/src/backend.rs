@@ -1,0 +1,133 @@
+//! A backend whose models may run in processes of their own.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, InstanceAlarm, LoadContext, Model};
+use galatea_config::{ConfigDraft, parse_json, to_json};
+use galatea_types::{LockExt as _, Result};
+use galatea_worker::{LogLevels, MemoryRules, wire::kind};
+use serde_json::Value;
+
+use crate::{
+    isolation::Isolation,
+    messages::Subject,
+    model::IsolatedModel,
+    start::{ARENAS, ChildProgram},
+};
+
+/// Constructs the backend in the server's process.
+pub type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
+
+/// Stands before a backend: models that ask for isolation run in children, all others in the server.
+pub struct ProcessBackend {
+    name: String,
+    /// What a child constructs the backend from.
+    description: Value,
+    child: ChildProgram,
+    open: OpenBackend,
+    /// The backend in this process, once a model needs it here.
+    here: std::sync::Mutex<Option<Arc<dyn Backend>>>,
+}
+
+impl ProcessBackend {
+    /// `settings`: those of `--backend-config` for the backend, which may make isolation the rule: only then the
+    /// backend is not opened here before a model needs it. `description`: handed to [`child::serve`](crate::child::serve).
+    ///
+    /// # Errors
+    /// As `open`, and when a setting has a value it cannot have.
+    pub fn open(
+        name: &str,
+        settings: &BTreeMap<String, String>,
+        description: Value,
+        child: ChildProgram,
+        open: OpenBackend,
+    ) -> Result<Arc<dyn Backend>> {
+        let isolation = Isolation::read(&BTreeMap::new(), settings)?;
+        let name = name.to_owned();
+        let backend = Self { name, description, child, open, here: std::sync::Mutex::default() };
+        if !isolation.is_wanted {
+            backend.here()?;
+        }
+        Ok(Arc::new(backend))
+    }
+
+    fn here(&self) -> Result<Arc<dyn Backend>> {
+        let mut here = self.here.lock_unpoisoned();
+        if let Some(backend) = &*here {
+            return Ok(backend.clone());
+        }
+        Ok(here.insert((self.open)()?).clone())
+    }
+
+    /// The configuration as the backend completes it in a child: a file that no model should be read from must not be
+    /// read here either.
+    fn complete_in_child(
+        &self,
+        config: &ConfigDraft,
+        context: &CompletionContext<'_>,
+        isolation: &Isolation,
+    ) -> Result<ConfigDraft> {
+        let model_name: Arc<str> = context.model_name.into();
+        let subject = Subject {
+            backend: self.description.clone(),
+            config: serde_json::from_str(&to_json(config.raw())).unwrap_or_default(),
+            model_name: context.model_name.to_owned(),
+            version: context.version,
+            model_dir: context.model_dir.to_owned(),
+            version_dir: context.version_dir.to_owned(),
+            backend_config: context.backend_config.clone(),
+            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
+            log_levels: LogLevels::now(),
+            memory_limit: isolation.memory_limit,
+            instance: None,
+        };
+        let alarm = InstanceAlarm::default();
+        let mut worker = self.child.start(
+            (&model_name, context.version),
+            None,
+            isolation,
+            alarm,
+            MemoryRules::of(ARENAS),
+        )?;
+        let subject = serde_json::to_value(subject).unwrap_or_default();
+        let completed = worker.request(kind::COMPLETE, &subject)?;
+        Ok(parse_json(&completed.to_string())?.into())
+    }
+}
+
+impl Backend for ProcessBackend {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Of the library in this process, if it is open already.
+    fn runtime(&self) -> Option<String> {
+        self.here.lock_unpoisoned().as_ref()?.runtime()
+    }
+
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        let isolation = Isolation::read(&config.parameters(), context.backend_config)?;
+        match isolation.is_wanted {
+            true => self.complete_in_child(&config, context, &isolation),
+            false => self.here()?.complete_config(config, context),
+        }
+    }
+
+    /// Asked of the library in this process, which reads no model for that.
+    fn can_use_gpus(&self) -> bool {
+        self.here().is_ok_and(|backend| backend.can_use_gpus())
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        let isolation = Isolation::read(context.config.parameters(), &context.backend_config)?;
+        if !isolation.is_wanted {
+            return self.here()?.load(context);
+        }
+        let (description, child) = (self.description.clone(), self.child.clone());
+        Ok(Box::new(IsolatedModel::new(context, description, child, isolation)?))
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether a model runs in a process of its own, and within which limits.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use galatea_backend::Settings;
+use galatea_types::{Error, Result};
+use galatea_worker::TimeLimit;
+
+const ISOLATION: &str = "isolation";
+const MEMORY_LIMIT: &str = "isolation_memory_limit";
+pub(crate) const START_TIMEOUT: &str = "isolation_timeout_seconds";
+const LOAD_TIMEOUT: &str = "isolation_load_timeout_seconds";
+const EXECUTION_TIMEOUT: &str = "isolation_execution_timeout_seconds";
+const UNLOAD_TIMEOUT: &str = "isolation_unload_timeout_seconds";
+
+/// Room that a process needs before any model: less is a mistake in the unit.
+const LEAST_MEMORY: u64 = 64 << 20;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_LOAD_SECONDS: u64 = 3600;
+const DEFAULT_EXECUTION_SECONDS: u64 = 600;
+const DEFAULT_UNLOAD_SECONDS: u64 = 10;
+
+/// What a model's parameters, or else the settings of its backend, say about isolation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isolation {
+    /// `isolation`: `process`, or `none`, the default.
+    pub is_wanted: bool,
+    /// `isolation_memory_limit`: bytes of data that each process may have.
+    pub memory_limit: Option<u64>,
+    /// `isolation_timeout_seconds`: how long a process may take to start, and to end.
+    pub timeout: Duration,
+    /// `isolation_load_timeout_seconds`: how long reading the model may take; 0 in the setting is for ever.
+    pub load: TimeLimit,
+    /// `isolation_execution_timeout_seconds`: how long requests may go without an answer; 0 in the setting is for ever.
+    pub execution: TimeLimit,
+    /// `isolation_unload_timeout_seconds`: the same while the model is unloaded and nobody waits for them.
+    pub abandoned: TimeLimit,
+}
+
+impl Isolation {
+    /// The model's parameters come before the backend's settings.
+    ///
+    /// # Errors
+    /// When a value is not one of those it can have; the error names it.
+    pub fn read(
+        parameters: &BTreeMap<String, String>,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let source = Settings::of_model(parameters).or(settings);
+        let is_wanted = match source.get(ISOLATION) {
+            None | Some("none") => false,
+            Some("process") => true,
+            Some(other) => return Err(IsolationError::Value { value: other.to_owned() }.into()),
+        };
+        let memory_limit = source.number(MEMORY_LIMIT)?;
+        if memory_limit.is_some_and(|limit| limit < LEAST_MEMORY) {
+            return Err(IsolationError::TooLittleMemory.into());
+        }
+        let timeout = match source.number(START_TIMEOUT)? {
+            Some(0) => return Err(IsolationError::NoTime.into()),
+            Some(seconds) => Duration::from_secs(seconds),
+            None => DEFAULT_TIMEOUT,
+        };
+        let load = time_limit(source, LOAD_TIMEOUT, DEFAULT_LOAD_SECONDS)?;
+        let execution = time_limit(source, EXECUTION_TIMEOUT, DEFAULT_EXECUTION_SECONDS)?;
+        let abandoned = time_limit(source, UNLOAD_TIMEOUT, DEFAULT_UNLOAD_SECONDS)?;
+        Ok(Self { is_wanted, memory_limit, timeout, load, execution, abandoned })
+    }
+}
+
+fn time_limit(source: Settings<'_>, setting: &'static str, default: u64) -> Result<TimeLimit> {
+    let seconds = source.number(setting)?.unwrap_or(default);
+    let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
+    Ok(TimeLimit { limit, setting })
+}
+
+/// A setting has a value that it cannot have.
+#[derive(Debug, thiserror::Error)]
+enum IsolationError {
+    #[error("{ISOLATION} must be 'process' or 'none', but is '{value}'")]
+    Value { value: String },
+    #[error("{MEMORY_LIMIT} must be at least {LEAST_MEMORY} bytes")]
+    TooLittleMemory,
+    #[error("{START_TIMEOUT} must be at least 1")]
+    NoTime,
+}
+
+impl From<IsolationError> for Error {
+    fn from(error: IsolationError) -> Self {
+        Error::invalid_arg(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    fn read(model: &[(&str, &str)], backend: &[(&str, &str)]) -> Result<Isolation> {
+        Isolation::read(&map(model), &map(backend))
+    }
+
+    #[test]
+    fn a_model_decides_before_its_backend() {
+        let is_wanted = |model, backend| read(model, backend).expect("read").is_wanted;
+        assert!(!is_wanted(&[], &[]));
+        assert!(is_wanted(&[("isolation", "process")], &[]));
+        assert!(is_wanted(&[], &[("isolation", "process")]));
+        assert!(!is_wanted(&[("isolation", "none")], &[("isolation", "process")]));
+        let limited = read(&[("isolation_memory_limit", "1073741824")], &[]).expect("read");
+        assert_eq!((limited.memory_limit, limited.timeout), (Some(1 << 30), DEFAULT_TIMEOUT));
+        assert_eq!(limited.load.limit, Some(Duration::from_secs(3600)));
+        let seconds = |model| read(model, &[]).expect("read").execution.limit;
+        assert_eq!(seconds(&[]), Some(Duration::from_secs(600)));
+        assert_eq!(seconds(&[("isolation_execution_timeout_seconds", "0")]), None);
+        let unload = |pairs: &[_]| read(pairs, &[]).expect("read").abandoned.limit;
+        assert_eq!(unload(&[]), Some(Duration::from_secs(10)));
+        assert_eq!(unload(&[("isolation_unload_timeout_seconds", "0")]), None);
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_name() {
+        let wrong = [
+            ("isolation", "thread"),
+            ("isolation", ""),
+            ("isolation_memory_limit", "4"),
+            ("isolation_memory_limit", "much"),
+            ("isolation_timeout_seconds", "0"),
+            ("isolation_timeout_seconds", "-1"),
+            ("isolation_load_timeout_seconds", "1.5"),
+            ("isolation_execution_timeout_seconds", "soon"),
+        ];
+        for (key, value) in wrong {
+            let error = read(&[(key, value)], &[]).expect_err(key);
+            assert!(error.message().contains(key), "{error}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A model version whose instances run in children.
+
+use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_config::{InstanceKind, to_json};
+use galatea_types::{Error, Result};
+use galatea_worker::{
+    InstanceOptions, LogLevels, MemoryRules, WorkerInstance, WorkerList, wire::kind,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    isolation::Isolation,
+    messages::{InstancePlace, Subject},
+    start::{ARENAS, ChildProgram, NoServices},
+};
+
+/// A version to load in a child for each instance. The model's file is read there only.
+pub(crate) struct IsolatedModel {
+    context: LoadContext,
+    description: Value,
+    child: ChildProgram,
+    isolation: Isolation,
+    workers: WorkerList<NoServices>,
+}
+
+impl IsolatedModel {
+    /// `description`: of the backend, for the child.
+    pub fn new(
+        context: LoadContext,
+        description: Value,
+        child: ChildProgram,
+        isolation: Isolation,
+    ) -> Result<Self> {
+        if context.config.is_decoupled() {
+            return Err(DecoupledError { model: context.config.name().to_string() }.into());
+        }
+        Ok(Self { context, description, child, isolation, workers: WorkerList::default() })
+    }
+
+    /// What the child of an instance is told.
+    pub fn subject(&self, spec: &InstanceSpec) -> Subject {
+        let context = &self.context;
+        Subject {
+            backend: self.description.clone(),
+            config: self.config_of(spec),
+            model_name: context.config.name().to_string(),
+            version: context.version,
+            model_dir: context.model_dir.clone(),
+            version_dir: context.version_dir.clone(),
+            backend_config: context.backend_config.clone(),
+            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
+            log_levels: LogLevels::now(),
+            memory_limit: self.isolation.memory_limit,
+            instance: Some(InstancePlace {
+                name: spec.name.clone(),
+                on_gpu: spec.kind == InstanceKind::Gpu,
+                device_id: spec.device_id,
+                index: spec.index,
+            }),
+        }
+    }
+
+    /// The configuration with this instance as its only one: the backend prepares nothing for others.
+    fn config_of(&self, spec: &InstanceSpec) -> Value {
+        let config = serde_json::from_str(&to_json(self.context.config.raw()));
+        let mut config: Value = config.unwrap_or_default();
+        let (kind, gpus) = match spec.kind {
+            InstanceKind::Cpu => ("KIND_CPU", vec![]),
+            InstanceKind::Gpu => ("KIND_GPU", vec![spec.device_id]),
+            InstanceKind::Model => ("KIND_MODEL", vec![]),
+        };
+        let group = json!({ "name": spec.name, "kind": kind, "count": 1, "gpus": gpus });
+        if let Some(fields) = config.as_object_mut() {
+            fields.insert("instance_group".to_owned(), json!([group]));
+            if spec.group.stands_for_gpus {
+                remove_gpu_accelerators(fields);
+            }
+        }
+        config
+    }
+}
+
+/// Of an instance that runs on the CPU in the place of a GPU: the child would take them for a mistake.
+fn remove_gpu_accelerators(config: &mut Map<String, Value>) {
+    let optimization = config.get_mut("optimization").and_then(Value::as_object_mut);
+    let accelerators = optimization
+        .and_then(|fields| fields.get_mut("execution_accelerators"))
+        .and_then(Value::as_object_mut);
+    if let Some(accelerators) = accelerators {
+        accelerators.remove("gpu_execution_accelerator");
+    }
+}
+
+impl Model for IsolatedModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let config = &self.context.config;
+        let (alarm, isolation) = (spec.alarm.clone(), &self.isolation);
+        let mut worker = self.child.start(
+            (config.name(), self.context.version),
+            Some(&spec.name),
+            isolation,
+            alarm,
+            MemoryRules::within(ARENAS, &self.context.server.memory),
+        )?;
+        self.workers.add(worker.connection());
+        let subject = serde_json::to_value(self.subject(spec)).unwrap_or_default();
+        worker.request(kind::INIT, &subject)?;
+        worker.set_ready()?;
+        Ok(Box::new(WorkerInstance::new(InstanceOptions {
+            name: &spec.name,
+            config,
+            version: self.context.version,
+            may_answer_later: false,
+            worker,
+        })))
+    }
+
+    fn prepare_to_leave(&self) {
+        self.workers.prepare_to_leave();
+    }
+}
+
+/// What isolated models cannot do.
+#[derive(Debug, thiserror::Error)]
+#[error("model '{model}' is decoupled, and a decoupled model cannot be isolated in a process")]
+struct DecoupledError {
+    model: String,
+}
+
+impl From<DecoupledError> for Error {
+    fn from(error: DecoupledError) -> Self {
+        Error::unsupported(error.to_string())
+    }
+}

@@ -1,0 +1,103 @@
+//! Starting a child: the program, its arguments, and the services it has.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
+
+use galatea_backend::InstanceAlarm;
+use galatea_types::Result;
+use galatea_worker::{
+    ArenaLimits, Connection, MemoryRules, Message, Program, Services, WorkLimits, Worker,
+    WorkerIdentity, WorkerOptions, wire::Malformed,
+};
+
+use crate::{
+    isolation::{Isolation, START_TIMEOUT},
+    variables,
+};
+
+/// How a child is started: usually this program itself, in a mode of its own that calls
+/// [`child::serve`](crate::child::serve).
+#[derive(Clone, Debug)]
+pub struct ChildProgram {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+}
+
+/// Both arenas, like those of Python workers.
+pub(crate) const ARENAS: ArenaLimits = ArenaLimits { initial: 1 << 20, growth: 1 << 20, max: None };
+
+impl ChildProgram {
+    /// `variables`: the server's environment, of which a child gets what native libraries may need.
+    pub fn new(
+        path: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = OsString>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            arguments: arguments.into_iter().collect(),
+            variables: variables::for_child(variables),
+        }
+    }
+
+    /// Starts a child and waits until it listens. `instance`: `None` for one that completes a configuration.
+    pub(crate) fn start(
+        &self,
+        (model, version): (&Arc<str>, i64),
+        instance: Option<&str>,
+        isolation: &Isolation,
+        alarm: InstanceAlarm,
+        memory: MemoryRules,
+    ) -> Result<Worker<NoServices>> {
+        Worker::start(WorkerOptions {
+            identity: WorkerIdentity {
+                role: "isolated process",
+                model: model.clone(),
+                version,
+                instance: instance.map(str::to_owned),
+            },
+            // The child's backend checks and reshapes.
+            config: None,
+            told_outputs: Arc::default(),
+            program: Arc::new(self.program(model, instance)),
+            memory,
+            timeout: isolation.timeout,
+            timeout_setting: START_TIMEOUT,
+            initialization: isolation.load,
+            limits: WorkLimits {
+                execution: isolation.execution,
+                abandoned: isolation.abandoned,
+                ..WorkLimits::default()
+            },
+            services: NoServices,
+            alarm,
+        })
+    }
+
+    /// Model and instance are arguments only so that a list of processes shows them.
+    fn program(&self, model: &str, instance: Option<&str>) -> Program {
+        let shown = [model.into(), instance.unwrap_or("configuration").into()];
+        Program {
+            role: "program",
+            path: self.path.clone(),
+            arguments: self.arguments.iter().cloned().chain(shown).collect(),
+            variables: self.variables.clone(),
+            inherits_variables: false,
+            withheld_variables: Vec::new(),
+            memory_limit: None,
+            sandbox: None,
+            description: "isolation".to_owned(),
+        }
+    }
+}
+
+/// Native models ask nothing of the server.
+pub(crate) struct NoServices;
+
+impl Services for NoServices {
+    fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
+        Err(Malformed("its kind is unknown"))
+    }
+
+    fn end(&self) {}
+}

@@ -1,0 +1,367 @@
+//! Building a venv from a model's requirements: once, then it is in the cache.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use galatea_runtimes::{PipSettings, Progress, ProgressMaker};
+use galatea_types::{Environment as Variables, Error, Result};
+
+use super::{
+    cache::Cached,
+    command,
+    confinement::{Confinement, Reach},
+    digest::hex,
+    interpreter::Interpreter,
+    lease::EnvironmentLease,
+    options::Options,
+    requirements::Requirements,
+    search, space,
+};
+
+/// The default index of pip and uv.
+const PUBLIC_INDEX: &str = "https://pypi.org/simple";
+
+/// How to build a venv.
+pub(super) struct Build<'a> {
+    pub model_name: &'a str,
+    pub requirements: &'a Requirements,
+    /// The interpreter that creates it.
+    pub base: &'a Interpreter,
+    pub cache: &'a Path,
+    pub variables: &'a Variables,
+    pub options: Options,
+    pub confinement: &'a Confinement,
+    pub progress: &'a ProgressMaker,
+    /// Folders of the model, where its requirements may lie.
+    pub model_folders: [&'a Path; 2],
+}
+
+impl Build<'_> {
+    /// Folder of the venv, and what keeps it.
+    pub fn built(&self) -> Result<(PathBuf, EnvironmentLease)> {
+        let cached = Cached {
+            root: self.cache,
+            key: &self.key(),
+            what: &format!("model '{}'", self.model_name),
+            timeout: self.options.build_timeout,
+            bounds: self.options.cache,
+            stop: &self.confinement.stop,
+        };
+        cached.get(&mut |folder| self.build(folder))
+    }
+
+    fn key(&self) -> String {
+        use sha2::Digest;
+        let mut digest = self.requirements.digest.clone();
+        for argument in &self.requirements.arguments {
+            // The file's content is in the digest; its path does not matter.
+            let file = self.requirements.file.as_deref();
+            if Some(argument.as_os_str()) != file.map(Path::as_os_str) {
+                digest.update(argument.as_encoded_bytes());
+                digest.update([0]);
+            }
+        }
+        digest.update(self.base.path.as_os_str().as_encoded_bytes());
+        digest.update(self.base.version.to_string());
+        hex(digest)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
+    fn build(&self, folder: &Path) -> Result<()> {
+        let (model, title) = (self.model_name, self.requirements.title());
+        let start = Instant::now();
+        let mut progress = self.progress.make();
+        progress.note(&format!(
+            "model '{model}': building {title} with {} in '{}' (once; it may take minutes, as packages are fetched)",
+            self.base.title(),
+            folder.display()
+        ));
+        let deadline = start + self.options.build_timeout;
+        let uv = search::on_path("uv", self.variables);
+        let steps = match &uv {
+            Some(uv) => self.with_uv(uv, folder),
+            None => self.with_pip(folder),
+        };
+        if self.confinement.is_in_force() {
+            // Only what is there can be named to the kernel.
+            std::fs::create_dir_all(folder).map_err(|e| space::not_written(folder, e))?;
+        }
+        for step in steps {
+            self.confinement.stop.check()?;
+            let mut told =
+                Told { model, step: step.title, start, packages: 0, progress: &mut *progress };
+            told.doing("");
+            let done =
+                self.run(step, self.reach(uv.as_deref(), folder), (folder, deadline), &mut told);
+            progress.finished();
+            done?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        progress.note(&format!("model '{model}': {title} is built, in {seconds:.1} s"));
+        Ok(())
+    }
+
+    fn with_pip(&self, folder: &Path) -> Vec<Step> {
+        let python = folder.join("bin/python");
+        let mut venv = Command::new(&self.base.path);
+        venv.args(["-m", "venv", "--without-pip"]).args(self.site_packages()).arg(folder);
+        // A step of its own: venv hides the output of ensurepip, such as that the disk is full.
+        let mut pip = Command::new(&python);
+        pip.args(["-I", "-m", "ensurepip", "--upgrade", "--default-pip"]);
+        let mut install = Command::new(&python);
+        install
+            .args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input"])
+            .args(["--progress-bar", "off"])
+            .args(&self.requirements.arguments)
+            // Set for the user's own shell, it cannot hold in a venv.
+            .env("PIP_USER", "0");
+        vec![
+            Step { title: "python -m venv", command: venv },
+            Step { title: "ensurepip", command: pip },
+            Step { title: "pip", command: install },
+        ]
+    }
+
+    fn with_uv(&self, uv: &Path, folder: &Path) -> Vec<Step> {
+        let mut venv = Command::new(uv);
+        venv.args(["venv", "--no-project"]).args(self.site_packages());
+        venv.arg("--python").arg(&self.base.path).arg(folder);
+        let mut install = Command::new(uv);
+        install.args(["pip", "install", "--python"]).arg(folder.join("bin/python"));
+        let settings = UvSettings::of_pip(self.variables);
+        if settings.is_offline {
+            install.arg("--no-index");
+        }
+        install.envs(settings.variables).args(&self.requirements.arguments);
+        vec![Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
+    }
+
+    /// What takes the place of an interpreter keeps its packages in sight.
+    fn site_packages(&self) -> Option<&'static str> {
+        self.requirements.file.is_none().then_some("--system-site-packages")
+    }
+
+    /// Caches of the installers are shared by all models: what one could put there would run for the others.
+    fn reach(&self, uv: Option<&Path>, folder: &Path) -> Reach {
+        let mut readable = self.base.folders.clone();
+        readable.extend(uv.and_then(|uv| uv.canonicalize().ok()));
+        readable.extend(self.model_folders.map(Path::to_owned));
+        let home = self.variables.path("HOME");
+        let settings = [".config/pip", ".pip", ".config/uv"];
+        readable.extend(home.iter().flat_map(|home| settings.map(|name| home.join(name))));
+        let named = ["PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE", "UV_CONFIG_FILE"];
+        readable.extend(named.iter().filter_map(|name| self.variables.path(name)));
+        readable.extend(PipSettings::read(self.variables).folders);
+        Reach { readable, writable: vec![folder.to_owned()], has_network: true }
+    }
+
+    fn run(
+        &self,
+        step: Step,
+        reach: Reach,
+        (folder, deadline): (&Path, Instant),
+        told: &mut Told<'_>,
+    ) -> Result<()> {
+        let Step { title, mut command } = step;
+        if self.confinement.is_in_force() {
+            command
+                .env("PIP_NO_CACHE_DIR", "1")
+                .env("UV_NO_CACHE", "1")
+                .env("PYTHONDONTWRITEBYTECODE", "1");
+        }
+        if let Some(here) = self.requirements.file.as_deref().and_then(Path::parent) {
+            command.current_dir(here);
+        }
+        // Packages found there would count as installed.
+        command.env_remove("PYTHONPATH").env_remove("PYTHONHOME");
+        let left = deadline.saturating_duration_since(Instant::now());
+        let done = self.confinement.run(command, reach, left, told);
+        done.map_err(|failure| self.failed(title, failure, folder))
+    }
+
+    fn failed(&self, title: &'static str, failure: command::Failure, folder: &Path) -> Error {
+        if failure.is_disk_full() {
+            let what = self.requirements.title();
+            return space::disk_full(folder, format!("{title} {failure}"))
+                .prefixed(format_args!("cannot build {what}: "));
+        }
+        let what = self.requirements.title();
+        match failure.kind {
+            command::FailureKind::TimedOut(_) => BuildError::TimedOut {
+                what,
+                title,
+                limit: self.options.build_timeout,
+                lines: failure.lines,
+            },
+            _ => BuildError::Step { what, title, failure },
+        }
+        .into()
+    }
+}
+
+/// Why an environment could not be built, with the requirements and the step.
+#[derive(Debug, thiserror::Error)]
+enum BuildError {
+    #[error(
+        "cannot build {what}: not done after {} s; set a longer limit with \
+         --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{}",
+        limit.as_secs(),
+        lines.join("\n")
+    )]
+    TimedOut {
+        what: String,
+        title: &'static str,
+        /// Of all steps together.
+        limit: Duration,
+        lines: Vec<String>,
+    },
+    #[error("cannot build {what}: {title} {failure}")]
+    Step {
+        what: String,
+        title: &'static str,
+        #[source]
+        failure: command::Failure,
+    },
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Error::unavailable(error.to_string()).with_source(error)
+    }
+}
+
+struct Step {
+    title: &'static str,
+    command: Command,
+}
+
+/// Tells the log each line of a step, and a person what is being done.
+struct Told<'a> {
+    model: &'a str,
+    step: &'static str,
+    /// Of the build.
+    start: Instant,
+    /// What the installer has found so far.
+    packages: u64,
+    progress: &'a mut dyn Progress,
+}
+
+impl Told<'_> {
+    fn doing(&mut self, line: &str) {
+        let colon = if line.is_empty() { "" } else { ": " };
+        let packages = match self.packages {
+            0 => String::new(),
+            1 => " (1 package)".to_owned(),
+            count => format!(" ({count} packages)"),
+        };
+        self.progress.doing(&format!("{}{packages}{colon}{line}", self.step));
+    }
+}
+
+impl command::Follow for Told<'_> {
+    fn line(&mut self, line: &str) {
+        log::info!("model '{}': {}: {line}", self.model, self.step);
+        self.packages = packages(line, self.packages);
+        self.doing(line);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what takes how long is shown")]
+    fn runs(&mut self) {
+        self.progress.waits(self.start.elapsed());
+    }
+}
+
+/// How many packages the installer has found when it has written this line: pip names each, uv counts them.
+fn packages(line: &str, before: u64) -> u64 {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("Collecting"), Some(_)) => before.saturating_add(1),
+        (Some("Resolved" | "Prepared" | "Installed"), Some(count)) => {
+            count.parse().unwrap_or(before)
+        }
+        _ => before,
+    }
+}
+
+/// pip's settings for uv, which does not read them; only where it has none of its own.
+struct UvSettings {
+    variables: Vec<(&'static str, OsString)>,
+    is_offline: bool,
+}
+
+impl UvSettings {
+    fn of_pip(variables: &Variables) -> Self {
+        let mut settings = Self { variables: Vec::new(), is_offline: false };
+        let own =
+            ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_CONFIG_FILE", "UV_NO_CONFIG"];
+        if own.iter().any(|name| variables.get(name).is_some()) || has_configuration(variables) {
+            return settings;
+        }
+        let pip = PipSettings::read(variables);
+        settings.is_offline = pip.indexes.is_empty();
+        let mut set = |name: &'static str, value: OsString| {
+            if !value.is_empty() && variables.get(name).is_none() {
+                settings.variables.push((name, value));
+            }
+        };
+        let (main, others) = pip.indexes.split_first().map_or(("", &[][..]), |(m, o)| (m, o));
+        if main.trim_end_matches('/') != PUBLIC_INDEX {
+            set("UV_DEFAULT_INDEX", main.into());
+        }
+        set("UV_INDEX", others.join(" ").into());
+        let folders: Vec<_> = pip.folders.iter().map(|f| f.to_string_lossy()).collect();
+        set("UV_FIND_LINKS", folders.join(",").into());
+        set("SSL_CERT_FILE", pip.certificates.unwrap_or_default().into());
+        settings
+    }
+}
+
+fn has_configuration(variables: &Variables) -> bool {
+    let user = variables
+        .path("XDG_CONFIG_HOME")
+        .or_else(|| variables.path("HOME").map(|home| home.join(".config")));
+    let files = [user.map(|folder| folder.join("uv/uv.toml")), Some("/etc/uv/uv.toml".into())];
+    files.into_iter().flatten().any(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_counted_as_pip_and_uv_tell_of_them() {
+        let count = |lines: &[&str]| lines.iter().fold(0, |before, line| packages(line, before));
+        assert_eq!(count(&["Collecting numpy", "  Downloading x", "Collecting six>=1"]), 2);
+        assert_eq!(count(&["Using Python 3.11", "Resolved 5 packages in 12ms", "Prepared x"]), 5);
+    }
+
+    #[test]
+    fn uv_gets_the_settings_of_pip() {
+        let pip = [
+            ("PIP_CONFIG_FILE", "/dev/null"),
+            ("PIP_INDEX_URL", "https://a.example/simple"),
+            ("PIP_EXTRA_INDEX_URL", "https://b.example/simple https://c.example/simple"),
+            ("PIP_FIND_LINKS", "/wheels"),
+            ("PIP_CERT", "/ca.pem"),
+        ];
+        let settings = UvSettings::of_pip(&Variables::of(pip));
+        assert!(!settings.is_offline);
+        let expected: [(&str, OsString); 4] = [
+            ("UV_DEFAULT_INDEX", "https://a.example/simple".into()),
+            ("UV_INDEX", "https://b.example/simple https://c.example/simple".into()),
+            ("UV_FIND_LINKS", "/wheels".into()),
+            ("SSL_CERT_FILE", "/ca.pem".into()),
+        ];
+        assert_eq!(settings.variables, expected);
+        let own = Variables::of(pip.into_iter().chain([("UV_INDEX_URL", "https://d.example")]));
+        assert!(UvSettings::of_pip(&own).variables.is_empty());
+        let none = [("PIP_CONFIG_FILE", "/dev/null")];
+        assert!(UvSettings::of_pip(&Variables::of(none)).variables.is_empty());
+        let offline = Variables::of(none.into_iter().chain([("PIP_NO_INDEX", "1")]));
+        assert!(UvSettings::of_pip(&offline).is_offline);
+    }
+}

@@ -1,0 +1,140 @@
+//! Folders that are created once and then used by every server of the machine.
+//!
+//! The files of an environment contain its path, so it cannot be created elsewhere and moved. It is created in place,
+//! under a lock, and a marker is written last: a folder without one was left by an interrupted attempt.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use galatea_runtimes::disk_usage;
+use galatea_types::{Error, Result, Stop};
+
+use super::{
+    command::Limits,
+    counts::{self, MARKER},
+    lease::{Access, EnvironmentLease, FolderLock},
+    prune::{self, CacheBounds},
+    space,
+};
+
+/// A folder in the cache.
+pub(super) struct Cached<'a> {
+    pub root: &'a Path,
+    /// A digest of everything that the content depends on.
+    pub key: &'a str,
+    /// For the log.
+    pub what: &'a str,
+    /// How long to wait for another that creates the same folder.
+    pub timeout: Duration,
+    /// Checked when a folder has been created.
+    pub bounds: CacheBounds,
+    /// A request ends the wait for another.
+    pub stop: &'a Stop,
+}
+
+impl Cached<'_> {
+    pub fn folder(&self) -> PathBuf {
+        self.root.join(self.key)
+    }
+
+    /// The folder, created by `create` unless it is there and complete, and what keeps it. A lock serializes creations
+    /// of the same folder, in this process and others. When `create` fails nothing is left.
+    pub fn get(
+        &self,
+        create: &mut dyn FnMut(&Path) -> Result<()>,
+    ) -> Result<(PathBuf, EnvironmentLease)> {
+        let folder = self.folder();
+        fs::create_dir_all(self.root).map_err(|e| self.not_written(e))?;
+        let _content = self.lock(Access::Content)?;
+        let is_new = !is_complete(&folder);
+        if is_new {
+            self.create(&folder, create)?;
+        }
+        let lease = EnvironmentLease::new(self.lock(Access::Use)?);
+        if is_new {
+            prune::prune(self.root, self.bounds);
+        }
+        counts::note_content(self.root);
+        Ok((folder, lease))
+    }
+
+    fn create(&self, folder: &Path, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+        remove(folder).map_err(|e| self.not_written(e))?;
+        let created = create(folder).and_then(|()| self.complete(folder));
+        counts::note_creation(created.is_ok());
+        if created.is_err()
+            && let Err(e) = remove(folder)
+        {
+            log::warn!("cannot remove '{}': {e}", folder.display());
+        }
+        created
+    }
+
+    fn complete(&self, folder: &Path) -> Result<()> {
+        let size = disk_usage(folder).to_string();
+        write_new(&folder.join(MARKER), &size).map_err(|e| self.not_written(e))
+    }
+
+    /// Held until dropped, or until this process dies.
+    fn lock(&self, access: Access) -> Result<FolderLock> {
+        let mut on_wait = || {
+            log::info!("{}: waiting for another that prepares the same environment", self.what);
+        };
+        let limits = Limits { time: self.timeout, stop: self.stop };
+        let lock = FolderLock::acquire(self.root, self.key, access, limits, &mut on_wait);
+        let lock = lock.map_err(|e| self.not_written(e))?;
+        if lock.is_none() {
+            self.stop.check()?;
+        }
+        lock.ok_or_else(|| {
+            let (folder, seconds) = (self.folder(), self.timeout.as_secs());
+            Error::unavailable(format!(
+                "'{}' is being prepared by another for longer than {seconds} s; set a longer limit with \
+                 --backend-config=python,environment-build-timeout-seconds=N",
+                folder.display()
+            ))
+        })
+    }
+
+    fn not_written(&self, error: io::Error) -> Error {
+        space::not_written(self.root, error)
+    }
+}
+
+/// Writes no file that is there, and none that a link leads to: what a package has put there is not the server's.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+/// It has its marker, and the interpreter that its links lead to is still there.
+fn is_complete(folder: &Path) -> bool {
+    folder.join(MARKER).exists() && root_of(folder).join("bin/python").exists()
+}
+
+/// The environment in a folder: the folder itself, or the only one in it, as some archives have it.
+pub(super) fn root_of(folder: &Path) -> PathBuf {
+    if folder.join("bin").is_dir() {
+        return folder.to_owned();
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return folder.to_owned() };
+    let mut roots = entries.flatten().map(|entry| entry.path()).filter(|p| p.join("bin").is_dir());
+    match (roots.next(), roots.next()) {
+        (Some(only), None) => only,
+        _ => folder.to_owned(),
+    }
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,370 @@
+//! Running a program to its end, with its lines as they come and a limit on its time.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    io::{self, BufRead, BufReader, PipeReader, Read},
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_types::Stop;
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+};
+
+/// Lines kept for an error message.
+const LAST_LINES: usize = 20;
+
+/// Bytes of a line that are looked at: what a program writes is its own affair, its memory is not.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// How long the output of a program is read after it has ended: its children may hold the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often a follower hears that the program runs on.
+const RUNS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long after a child's the signal to this program may come, where a supervisor sends it to both.
+const OWN_SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub kind: FailureKind,
+    /// The last lines it wrote, the newest last.
+    pub lines: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) enum FailureKind {
+    NotStarted(io::Error),
+    TimedOut(Duration),
+    /// Killed, because the program was asked to stop.
+    Stopped,
+    Ended(ExitStatus),
+}
+
+impl Failure {
+    /// The last line that says it is an error, as pip, uv and Python write it.
+    fn reason(&self) -> Option<&str> {
+        let is_error = |line: &str| {
+            let word = line.split(':').next().unwrap_or_default();
+            line.contains(": ") && (word.eq_ignore_ascii_case("error") || is_exception(word))
+        };
+        self.lines.iter().rev().map(|line| line.trim()).find(|line| is_error(line))
+    }
+
+    pub fn is_disk_full(&self) -> bool {
+        let reports_it = |line: &String| {
+            line.contains("No space left on device") || line.contains("Disk quota exceeded")
+        };
+        match &self.kind {
+            FailureKind::NotStarted(e) => super::space::is_full(e),
+            _ => self.lines.iter().any(reports_it),
+        }
+    }
+}
+
+/// `ModuleNotFoundError`, `subprocess.CalledProcessError`.
+fn is_exception(word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    word.ends_with("Error") && word.chars().all(is_name)
+}
+
+impl std::error::Error for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            FailureKind::NotStarted(e) => write!(f, "cannot be started: {e}")?,
+            FailureKind::TimedOut(limit) => write!(f, "took longer than {} s", limit.as_secs())?,
+            FailureKind::Stopped => return f.write_str("was interrupted"),
+            FailureKind::Ended(status) => write!(f, "failed ({status})")?,
+        }
+        if let Some(reason) = self.reason() {
+            write!(f, ": {reason}")?;
+        }
+        if !self.lines.is_empty() {
+            write!(f, "; its last lines:\n{}", self.lines.join("\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Hears of a program that runs.
+pub(super) trait Follow {
+    /// The program has written a line.
+    fn line(&mut self, line: &str);
+
+    /// The program runs on. Called about once a second.
+    fn runs(&mut self) {}
+}
+
+impl<F: FnMut(&str)> Follow for F {
+    fn line(&mut self, line: &str) {
+        self(line);
+    }
+}
+
+enum Event {
+    Line(String),
+    /// All writers have closed the output.
+    Closed,
+    Ended,
+    /// The program was asked to stop.
+    Stopped,
+}
+
+/// When a program is killed with all its child processes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits<'a> {
+    /// It runs no longer.
+    pub time: Duration,
+    /// A request ends it at once.
+    pub stop: &'a Stop,
+}
+
+/// Runs `command` with nothing to read, and tells `follower` of each line of its output and errors. The kernel kills the
+/// program when this process dies.
+pub(super) fn run(
+    mut command: Command,
+    limits: Limits<'_>,
+    follower: &mut dyn Follow,
+) -> Result<(), Failure> {
+    let mut lines = VecDeque::new();
+    let kind = match follow(&mut command, limits, &mut Kept { lines: &mut lines, follower }) {
+        Ok(End::Ended(status)) if status.success() => return Ok(()),
+        Ok(End::Ended(status)) if was_ended_by_request(status, limits.stop) => FailureKind::Stopped,
+        Ok(End::Ended(status)) => FailureKind::Ended(status),
+        Ok(End::TimedOut) => FailureKind::TimedOut(limits.time),
+        Ok(End::Stopped) => FailureKind::Stopped,
+        Err(e) => FailureKind::NotStarted(e),
+    };
+    Err(Failure { kind, lines: lines.into() })
+}
+
+/// Returns whether the signal that asks this program to stop has reached the child first, as a supervisor sends it to all
+/// processes of a service.
+fn was_ended_by_request(status: ExitStatus, stop: &Stop) -> bool {
+    let number = status.signal().or(status.code().map(|code| code - 128));
+    let asks = [Signal::INT, Signal::TERM].map(Signal::as_raw);
+    number.is_some_and(|number| asks.contains(&number)) && stop.wait(OWN_SIGNAL_TIMEOUT)
+}
+
+/// Keeps the last lines, and passes each on.
+struct Kept<'a> {
+    lines: &'a mut VecDeque<String>,
+    follower: &'a mut dyn Follow,
+}
+
+impl Kept<'_> {
+    fn keep(&mut self, line: String) {
+        self.follower.line(&line);
+        if self.lines.len() == LAST_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+}
+
+/// How following a program ended.
+enum End {
+    Ended(ExitStatus),
+    TimedOut,
+    Stopped,
+}
+
+fn follow(command: &mut Command, limits: Limits<'_>, kept: &mut Kept<'_>) -> io::Result<End> {
+    let deadline = Instant::now() + limits.time;
+    let (mut child, output) = start(command)?;
+    let group = Pid::from_child(&child);
+    let (sender, events) = watch(group, output);
+    let on_stop = limits.stop.on_request(move || {
+        // Here and not in the loop below: the program may end right after the request.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = sender.send(Event::Stopped);
+    });
+    let mut is_closed = false;
+    let end = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match events.recv_timeout(left.min(RUNS_INTERVAL)) {
+            Ok(Event::Line(line)) => kept.keep(line),
+            Ok(Event::Closed) => is_closed = true,
+            Ok(Event::Ended) => break None,
+            Ok(Event::Stopped) => break Some(End::Stopped),
+            Err(_) if left > RUNS_INTERVAL => kept.follower.runs(),
+            Err(_) => break Some(End::TimedOut),
+        }
+    };
+    // Also processes that a finished program left. The child is not reaped before, so its number still means it.
+    let _ = kill_process_group(group, Signal::KILL);
+    drop(on_stop);
+    let status = child.wait()?;
+    while !is_closed {
+        match events.recv_timeout(DRAIN_TIMEOUT) {
+            Ok(Event::Line(line)) => kept.keep(line),
+            Ok(Event::Ended | Event::Stopped) => {}
+            Ok(Event::Closed) | Err(_) => is_closed = true,
+        }
+    }
+    Ok(match end {
+        None if limits.stop.is_requested() && !status.success() => End::Stopped,
+        None => End::Ended(status),
+        Some(end) => end,
+    })
+}
+
+fn start(command: &mut Command) -> io::Result<(Child, PipeReader)> {
+    let (output, input) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);
+    galatea_system::end_with_parent(command);
+    let child = command.spawn()?;
+    // The command keeps the writing ends; while they are open here the output does not end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Ok((child, output))
+}
+
+fn watch(child: Pid, output: PipeReader) -> (Sender<Event>, Receiver<Event>) {
+    let (sender, events) = mpsc::channel();
+    let (lines, end) = (sender.clone(), sender.clone());
+    thread::spawn(move || read_lines(output, &lines));
+    thread::spawn(move || {
+        wait_without_reaping(child);
+        end.send(Event::Ended)
+    });
+    (sender, events)
+}
+
+fn read_lines(output: PipeReader, sender: &Sender<Event>) {
+    let mut output = BufReader::new(output);
+    while let Ok(Some(line)) = next_line(&mut output) {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if !text.is_empty() && sender.send(Event::Line(text)).is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Event::Closed);
+}
+
+/// The next line, of which the first [`LONGEST_LINE`] bytes count.
+fn next_line(output: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let found = output.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+    if found as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
+        output.skip_until(b'\n')?;
+    }
+    Ok((found > 0).then_some(line))
+}
+
+/// Until the child has ended. It stays a zombie, so that its number still means its process group.
+fn wait_without_reaping(child: Pid) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(Errno::INTR) = waitid(WaitId::Pid(child), options) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    fn python(code: &str) -> Command {
+        let mut command = Command::new("python3");
+        command.args(["-c", code]);
+        command
+    }
+
+    fn limits(milliseconds: u64) -> Limits<'static> {
+        static STOP: LazyLock<Stop> = LazyLock::new(Stop::default);
+        Limits { time: Duration::from_millis(milliseconds), stop: &STOP }
+    }
+
+    #[test]
+    fn a_request_to_stop_kills_a_program_with_its_children() {
+        // The grandchild holds the pipe as well.
+        let code = "import subprocess, sys\n\
+                    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n\
+                    print(child.pid, flush=True)\nchild.wait()";
+        let stop = Stop::default();
+        let mut grandchild = None;
+        let mut on_line = |line: &str| {
+            grandchild = line.parse().ok().and_then(Pid::from_raw);
+            stop.request();
+        };
+        let limits = Limits { time: Duration::from_secs(600), stop: &stop };
+        let failure = run(python(code), limits, &mut on_line).expect_err("interrupted");
+        assert!(matches!(failure.kind, FailureKind::Stopped), "{failure}");
+        assert_eq!(failure.to_string(), "was interrupted");
+        let pid = grandchild.expect("told");
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        galatea_test_support::eventually("the grandchild has ended", || {
+            let state = state();
+            state.is_empty() || state.contains(") Z ")
+        });
+    }
+
+    #[test]
+    fn a_child_that_the_same_signal_reached_first_was_interrupted() {
+        let stop = Stop::default();
+        stop.request();
+        let code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)";
+        let failure = run(python(code), limits(60_000), &mut |_: &str| {}).expect_err("killed");
+        assert!(
+            matches!(failure.kind, FailureKind::Ended(_)),
+            "nobody asked this program: {failure}"
+        );
+        let FailureKind::Ended(status) = failure.kind else { return };
+        assert!(was_ended_by_request(status, &stop));
+    }
+
+    #[test]
+    fn the_reason_comes_first() {
+        let code = "print('Collecting x\\nERROR: No matching distribution found for x\\nnotice: a newer pip')\nexit(1)";
+        let failure = run(python(code), limits(60_000), &mut |_: &str| ()).expect_err("fails");
+        let text = failure.to_string();
+        let start = "failed (exit status: 1): ERROR: No matching distribution found for x; its last lines:\nCollecting";
+        assert!(text.starts_with(start), "{text}");
+        let failure = run(python("int('x')"), limits(60_000), &mut |_: &str| ());
+        let text = failure.expect_err("fails").to_string();
+        assert!(text.starts_with("failed (exit status: 1): ValueError: invalid literal"), "{text}");
+    }
+
+    #[test]
+    fn lines_of_both_streams_come_in_order() {
+        let mut lines = Vec::new();
+        let code =
+            "import sys\nprint('a', flush=True)\nprint('b', file=sys.stderr, flush=True)\nprint()";
+        run(python(code), limits(60_000), &mut |line: &str| lines.push(line.to_owned()))
+            .expect("done");
+        assert_eq!(lines, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_failure_has_the_last_lines() {
+        let code = "for i in range(50): print(i)\nraise SystemExit(3)";
+        let failure = run(python(code), limits(60_000), &mut |_: &str| {}).expect_err("fails");
+        assert_eq!(failure.lines.len(), LAST_LINES);
+        assert_eq!(failure.lines.last().map(String::as_str), Some("49"));
+        assert!(failure.to_string().starts_with("failed (exit status: 3); its last lines:\n30\n"));
+    }
+
+    #[test]
+    fn a_program_that_times_out_is_killed_with_its_children() {
+        // The grandchild holds the pipe; its own pipe to us closes when it dies.
+        let code = "import subprocess, sys\n\
+                    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n\
+                    print('started', flush=True)\nimport time; time.sleep(600)";
+        let failure = run(python(code), limits(1500), &mut |_: &str| {}).expect_err("fails");
+        assert!(matches!(failure.kind, FailureKind::TimedOut(_)), "{failure}");
+    }
+
+    #[test]
+    fn a_missing_program_cannot_be_started() {
+        let failure = run(Command::new("/nowhere/x"), limits(1000), &mut |_: &str| {});
+        assert!(failure.expect_err("fails").to_string().starts_with("cannot be started: "));
+    }
+}

@@ -1,0 +1,89 @@
+//! What the programs that make an environment may reach.
+//!
+//! They run code that comes with a model: build scripts of packages, an interpreter out of an archive. The same barriers
+//! stand around them as around the model's workers.
+
+use std::{ffi::OsString, path::PathBuf, process::Command, time::Duration};
+
+use galatea_types::Stop;
+use galatea_worker::{IsolationLevel, Sandbox};
+
+use super::command::{self, Failure, FailureKind, Follow, Limits};
+use crate::temporary_folder::TemporaryFolder;
+
+/// The barriers around the programs that make a model's environment.
+#[derive(Clone, Debug, Default)]
+pub struct Confinement {
+    /// Of the level of the model's workers, with what all of them reach; `None`: programs reach what the server does.
+    pub sandbox: Option<Sandbox>,
+    /// Variables of the server that the programs do not get.
+    pub withheld: Vec<OsString>,
+    /// A request ends the programs, and what else makes an environment.
+    pub stop: Stop,
+}
+
+/// What one program needs beside that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reach {
+    pub readable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
+    /// Whether it fetches packages: no filter of the kernel knows the index, so the whole network is open to it.
+    pub has_network: bool,
+}
+
+/// Settings of installers may hold the password of an index, without which nothing can be fetched.
+const OF_INSTALLERS: [&str; 2] = ["PIP_", "UV_"];
+
+impl Confinement {
+    /// For programs that the operator has named, and those on `PATH`.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Returns no barriers, and the same stop.
+    pub(super) fn lifted(&self) -> Self {
+        Self { stop: self.stop.clone(), ..Self::none() }
+    }
+
+    /// Runs a program to its end: see [`command::run`].
+    pub(super) fn run(
+        &self,
+        mut command: Command,
+        reach: Reach,
+        timeout: Duration,
+        follower: &mut dyn Follow,
+    ) -> Result<(), Failure> {
+        let not_started =
+            |error| Failure { kind: FailureKind::NotStarted(error), lines: Vec::new() };
+        let limits = Limits { time: timeout, stop: &self.stop };
+        let Some(sandbox) = &self.sandbox else { return command::run(command, limits, follower) };
+        let temporary =
+            TemporaryFolder::create().map_err(|e| not_started(std::io::Error::other(e)))?;
+        for variable in
+            self.withheld.iter().filter(|name| !is_of_installer(name, reach.has_network))
+        {
+            command.env_remove(variable);
+        }
+        for variable in ["TMPDIR", "TMP", "TEMP"] {
+            command.env(variable, temporary.path());
+        }
+        let mut sandbox = sandbox.clone();
+        if reach.has_network {
+            sandbox.level = IsolationLevel::Standard;
+        }
+        sandbox.readable.extend(reach.readable);
+        sandbox.writable = reach.writable;
+        sandbox.writable.push(temporary.path().to_owned());
+        sandbox.confine(&mut command).map_err(not_started)?;
+        command::run(command, limits, follower)
+    }
+
+    /// Whether programs are confined at all.
+    pub(super) fn is_in_force(&self) -> bool {
+        self.sandbox.is_some()
+    }
+}
+
+fn is_of_installer(name: &OsString, has_network: bool) -> bool {
+    has_network && OF_INSTALLERS.iter().any(|prefix| name.to_string_lossy().starts_with(prefix))
+}

@@ -1,0 +1,63 @@
+//! Which Python interpreter runs a model, and in which environment.
+//!
+//! The first of these that a model has: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or
+//! `pyproject.toml` beside it, from which an environment is built once; what `--backend-config=python,...`
+//! names; `python3` on `PATH`, beside whose packages numpy is installed where it has none. `docs/python.md` is for users.
+//!
+//! # Invariants
+//! - No shell runs but for an environment's own script `bin/activate`: what comes from a model is an argument of a program,
+//!   or nothing.
+//! - A model's name never becomes part of a path.
+//! - A folder in the cache is used only when it is complete, and stays as long as a worker runs in it.
+//! - An environment of the model's own that cannot be used is an error; the next is not tried.
+
+mod activation;
+mod build;
+mod cache;
+mod command;
+mod confinement;
+mod counts;
+mod digest;
+mod folder;
+mod interpreter;
+mod lease;
+mod options;
+mod packed;
+mod prune;
+mod python_backend;
+mod request;
+mod requirements;
+mod resolve;
+mod search;
+mod space;
+mod syntax;
+mod version;
+
+pub use self::{
+    confinement::Confinement,
+    counts::{CacheFigures, cache_figures},
+    lease::EnvironmentLease,
+    options::ADD_NUMPY,
+    prune::{CleanedEnvironment, clean},
+    python_backend::{PythonBackendFiles, find_python_backend},
+    request::{Environment, EnvironmentRequest},
+    resolve::{cache_folder, resolve},
+};
+pub(crate) use self::{
+    request::{EXECUTION_ENV_PATH, SETTINGS},
+    resolve::named_path,
+    syntax::{CodeOfModel, SyntaxMistake},
+};
+
+/// Unpacks an archive into a new folder, at most this many bytes and files: for fuzzing.
+#[doc(hidden)]
+pub fn unpack(
+    archive: &std::path::Path,
+    folder: &std::path::Path,
+    bytes: u64,
+    files: u64,
+) -> Result<(), String> {
+    let bounds = galatea_tar_archive::Bounds { bytes, files };
+    galatea_tar_archive::unpack(archive, folder, bounds, &mut |_| ())
+        .map_err(|error| error.to_string())
+}

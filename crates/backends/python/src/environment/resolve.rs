@@ -1,0 +1,392 @@
+//! The order in which environments are tried: see the module above.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use galatea_backend::PathRules;
+use galatea_config::{Diagnostic, FieldPath};
+use galatea_runtimes::data_folder;
+use galatea_types::{Code, Environment as Variables, Error, Result, Stop};
+
+use super::{
+    activation::{self, Activation},
+    build::Build,
+    confinement::Confinement,
+    folder,
+    interpreter::Interpreter,
+    lease::EnvironmentLease,
+    options::Options,
+    packed::Unpacking,
+    request::{
+        DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment, EnvironmentRequest,
+        PYTHON_INTERPRETER,
+    },
+    requirements::{self, Requirements},
+    search,
+};
+
+/// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
+const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
+
+/// Finds the model's environment, building or unpacking it when that has not been done before. May take
+/// minutes then: never call it where requests wait. Of `variables`, `PATH` and `HOME` lead to the
+/// interpreters, `GALATEA_HOME` to what is built; those of pip and uv hold too.
+///
+/// # Errors
+/// Each names the file, parameter or option that decided, and what would help.
+pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
+    log_ignored_stub(request);
+    let options = Options::read(request.backend_config)?;
+    let resolved = Resolution { request, variables, options }.resolve();
+    // Whatever failed then, it failed because of the request: no advice about it helps.
+    match resolved {
+        Err(_) if request.confinement.stop.is_requested() => Err(Stop::error()
+            .prefixed(format_args!("making the Python environment of '{}': ", request.model_name))),
+        resolved => resolved,
+    }
+}
+
+struct Resolution<'a> {
+    request: &'a EnvironmentRequest<'a>,
+    variables: &'a Variables,
+    options: Options,
+}
+
+impl Resolution<'_> {
+    fn resolve(&self) -> Result<Environment> {
+        let parameters = self.request.parameters;
+        if let Some(path) = named_path(parameters, self.request.model_dir, self.request.paths)? {
+            let value = given(parameters, EXECUTION_ENV_PATH).unwrap_or_default();
+            let prefixed =
+                |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
+            return self.open(&path, self.request.confinement).map_err(prefixed);
+        }
+        let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
+        if let Some(requirements) = requirements::find(version_dir, model_dir)? {
+            return self.build(&requirements);
+        }
+        if let Some(value) = given(self.request.backend_config, DEFAULT_ENVIRONMENT) {
+            // The operator's own.
+            return self.open(Path::new(value), &self.request.confinement.lifted()).map_err(|e| {
+                e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
+            });
+        }
+        let base = self.base()?;
+        let missing = match base.clone().with_numpy() {
+            Ok(interpreter) => return Ok(plain(interpreter, self.variables)),
+            Err(missing) => missing,
+        };
+        // What the user has activated is the user's; packages of a venv could not be seen from another either.
+        if base.is_venv || !self.options.adds_numpy {
+            return Err(missing.into());
+        }
+        self.build_with(&Requirements::numpy(), &base).map_err(|e| {
+            let text = format!("{missing}. It could not be added by itself: {}", e.message());
+            Error::new(e.code(), text).with_source(e)
+        })
+    }
+
+    /// A folder, an archive, or an interpreter itself.
+    fn open(&self, path: &Path, confinement: &Confinement) -> Result<Environment> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let (root, lease) = if path.is_dir() {
+            (path, EnvironmentLease::default())
+        } else if !path.exists() {
+            return Err(ResolveError::NoSuchPath(path).into());
+        } else if !path.is_file() {
+            // Opening a pipe would wait for somebody who writes to it.
+            return Err(ResolveError::NoFile(path).into());
+        } else if search::is_executable(&path) && !galatea_tar_archive::is_archive(&path) {
+            let settings = folder::base_settings(self.variables);
+            let interpreter = Interpreter::probe(&path, &settings, confinement)?.with_numpy()?;
+            return Ok(plain(interpreter, self.variables));
+        } else {
+            let cache = self.cache()?;
+            let unpacking = Unpacking {
+                model_name: self.request.model_name,
+                cache: &cache,
+                variables: self.variables,
+                options: self.options,
+                confinement,
+            };
+            unpacking.unpacked(&path)?
+        };
+        if activation::script(&root).is_none() {
+            folder::log_ignored_scripts(&root, self.request.model_name);
+        }
+        let mut environment =
+            Environment { lease, ..folder::open(&root, self.variables, confinement)? };
+        let script = Activation {
+            root: &root,
+            python: &environment.python,
+            settings: &environment.variables,
+            server: self.variables,
+        };
+        let set = script.variables(confinement);
+        environment.variables.extend(set);
+        Ok(environment)
+    }
+
+    fn build(&self, requirements: &Requirements) -> Result<Environment> {
+        let base = match &requirements.python {
+            None => self.base()?,
+            Some(range) => {
+                let preferred = self.base_path().ok();
+                let file = requirements.file.as_deref().unwrap_or(Path::new(""));
+                search::choose(range, preferred.as_deref(), self.variables)
+                    .map_err(|e| e.prefixed(format_args!("'{}': ", file.display())))?
+            }
+        };
+        self.build_with(requirements, &base)
+    }
+
+    fn build_with(&self, requirements: &Requirements, base: &Interpreter) -> Result<Environment> {
+        let build = Build {
+            model_name: self.request.model_name,
+            requirements,
+            base,
+            cache: &self.cache()?,
+            variables: self.variables,
+            options: self.options,
+            confinement: self.request.confinement,
+            progress: self.request.progress,
+            model_folders: [self.request.model_dir, self.request.version_dir],
+        };
+        let (folder, lease) = build.built()?;
+        let mut environment = Environment {
+            lease,
+            ..folder::open(&folder, self.variables, self.request.confinement)?
+        };
+        let origin = match requirements.file.as_deref().and_then(Path::file_name) {
+            Some(file) => format!(" built from its {}", file.to_string_lossy()),
+            None => format!(" built because {} has no numpy", base.path.display()),
+        };
+        environment.description.push_str(&origin);
+        Ok(environment)
+    }
+
+    /// The interpreter of models without a requirement.
+    fn base(&self) -> Result<Interpreter> {
+        let path = self.base_path()?;
+        let confinement = self.request.confinement.lifted();
+        Interpreter::probe(&path, &folder::base_settings(self.variables), &confinement).map_err(
+            |e| {
+                let e = Error::from(e);
+                let hint = "; name another with --backend-config=python,python-interpreter=PATH";
+                Error::new(e.code(), format!("{}{hint}", e.message()))
+            },
+        )
+    }
+
+    fn base_path(&self) -> Result<PathBuf, ResolveError> {
+        let Some(named) = given(self.request.backend_config, PYTHON_INTERPRETER) else {
+            let python = search::on_path("python3", self.variables);
+            return python.ok_or(ResolveError::NoPython);
+        };
+        if named.contains('/') {
+            return Ok(std::path::absolute(named).unwrap_or_else(|_| named.into()));
+        }
+        let python = search::on_path(named, self.variables);
+        python.ok_or_else(|| ResolveError::NoSuchProgram(named.to_owned()))
+    }
+
+    /// Where environments are kept.
+    fn cache(&self) -> Result<PathBuf> {
+        cache_folder(self.variables)
+    }
+}
+
+/// The folder of all environments that are kept.
+pub fn cache_folder(variables: &Variables) -> Result<PathBuf> {
+    data_folder(variables).map(|folder| folder.join("python-environments"))
+}
+
+fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
+    let kind = if interpreter.is_venv { "in venv" } else { "in" };
+    let description = format!("{} {kind} {}", interpreter.title(), interpreter.prefix.display());
+    Environment {
+        python: interpreter.path,
+        variables: folder::base_settings(variables),
+        folders: interpreter.folders,
+        description,
+        lease: EnvironmentLease::default(),
+    }
+}
+
+/// A setting that is not empty.
+fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+}
+
+/// Folders that relative paths are looked up in.
+struct Places<'a> {
+    /// Of the server.
+    working_dir: &'a Path,
+    model_dir: &'a Path,
+}
+
+/// The path of the environment that `parameters` name, if they name one.
+///
+/// # Errors
+/// Nothing is there, or it may not lead there.
+pub(crate) fn named_path(
+    parameters: &BTreeMap<String, String>,
+    model_dir: &Path,
+    rules: &PathRules,
+) -> Result<Option<PathBuf>> {
+    let Some(value) = given(parameters, EXECUTION_ENV_PATH) else { return Ok(None) };
+    let working_dir = std::env::current_dir().unwrap_or_default();
+    let places = Places { working_dir: &working_dir, model_dir };
+    let path = execution_path(value, &places, rules)?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    if path.exists() {
+        return Ok(Some(path));
+    }
+    let error = ResolveError::NoSuchPath(path);
+    let text = format!("parameter {EXECUTION_ENV_PATH} '{value}': {error}");
+    let field = FieldPath::from("parameters").named(EXECUTION_ENV_PATH);
+    let found = Diagnostic::error(text).about(field.field("value").field("string_value"));
+    let advice = "put the environment there, or correct the path: a relative one begins in the server's working directory, \
+                  or else in the model's folder";
+    Err(found.with_advice(advice).into_unplaced_error(Code::Internal))
+}
+
+/// As in Triton, a relative path begins in the server's working directory; one that leads nowhere from there, or may not
+/// lead there, begins in the model's folder.
+fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result<PathBuf> {
+    let Places { working_dir, model_dir } = places;
+    if value.contains("://") {
+        return Err(Error::from(ResolveError::Remote)
+            .prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': ")));
+    }
+    let inside = match value.strip_prefix(MODEL_DIRECTORY) {
+        // What the configuration in the repository says may lead elsewhere from there, too.
+        Some(rest) if rules.trusts(value) => {
+            return Ok(model_dir.join(rest.trim_start_matches('/')));
+        }
+        Some(rest) => rest.trim_start_matches('/'),
+        None => value,
+    };
+    let from_working_dir = working_dir.join(value);
+    if inside == value && rules.trusts(value) && from_working_dir.exists() {
+        return Ok(from_working_dir);
+    }
+    Ok(rules.resolve(EXECUTION_ENV_PATH, model_dir, inside)?)
+}
+
+/// Why no environment can be found.
+#[derive(Debug, thiserror::Error)]
+enum ResolveError {
+    /// Begins with Triton's text.
+    #[error(
+        "Failed to get the canonical path for {}. There is no such file or folder",
+        .0.display()
+    )]
+    NoSuchPath(PathBuf),
+    #[error("'{}' is neither a folder nor a file", .0.display())]
+    NoFile(PathBuf),
+    #[error(
+        "no python3 on PATH; install Python 3.9 or newer, or name one with \
+         --backend-config=python,{PYTHON_INTERPRETER}=PATH"
+    )]
+    NoPython,
+    #[error("--backend-config=python,{PYTHON_INTERPRETER}={0}: no such program on PATH")]
+    NoSuchProgram(String),
+    #[error(
+        "remote environments are not supported; put the file beside the model and write {MODEL_DIRECTORY}/FILE"
+    )]
+    Remote,
+}
+
+impl From<ResolveError> for Error {
+    fn from(error: ResolveError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResolveError::NoPython => Error::unavailable(text),
+            ResolveError::Remote => Error::unsupported(text),
+            // Triton's code for a path that leads nowhere.
+            ResolveError::NoSuchPath(_) => Error::internal(text),
+            ResolveError::NoFile(_) | ResolveError::NoSuchProgram(_) => Error::invalid_arg(text),
+        }
+    }
+}
+
+/// Triton's users compile this program for their version of Python; here it has no effect.
+fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
+    let stub = request.model_dir.join("triton_python_backend_stub");
+    if stub.exists() {
+        log::info!(
+            "model '{}': '{}' is not needed and ignored; its interpreter alone decides the version of Python",
+            request.model_name,
+            stub.display()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_models(model_dir: &str) -> Places<'_> {
+        Places { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
+    }
+
+    #[test]
+    fn the_path_of_an_environment() {
+        let anywhere = PathRules::anywhere();
+        let path = |value: &str| execution_path(value, &in_models("/models/m"), &anywhere);
+        let expected = PathBuf::from("/models/m/env.tar.gz");
+        for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "/models/m/env.tar.gz"] {
+            assert_eq!(path(value).expect("a path"), expected, "{value}");
+        }
+        assert_eq!(path("/envs/a").expect("a path"), PathBuf::from("/envs/a"));
+        assert!(path("s3://bucket/env.tar.gz").expect_err("remote").to_string().contains("remote"));
+    }
+
+    #[test]
+    fn a_relative_path_begins_in_the_working_directory_and_then_in_the_model() {
+        let folder = tempfile::tempdir().expect("folder");
+        let [working_dir, model_dir] = ["server", "model"].map(|name| folder.path().join(name));
+        for made in [working_dir.join("envs/a"), model_dir.join("envs/a"), model_dir.join("b")] {
+            std::fs::create_dir_all(made).expect("created");
+        }
+        let places = Places { working_dir: &working_dir, model_dir: &model_dir };
+        let path = |value: &str, rules| execution_path(value, &places, &rules).expect("a path");
+        let anywhere = PathRules::anywhere;
+        assert_eq!(path("envs/a", anywhere()), working_dir.join("envs/a"));
+        assert_eq!(path("b", anywhere()), model_dir.join("b"));
+        assert_eq!(path("$$TRITON_MODEL_DIRECTORY/envs/a", anywhere()), model_dir.join("envs/a"));
+        // What a load request brings does not reach what lies beside the server.
+        assert_eq!(path("envs/a", PathRules::inside_model(vec![])), model_dir.join("envs/a"));
+        let trusted = PathRules::inside_model(vec!["envs/a".to_owned()]);
+        assert_eq!(path("envs/a", trusted), working_dir.join("envs/a"));
+    }
+
+    #[test]
+    fn the_environment_that_a_request_names_lies_in_the_model() {
+        let trusted = ["/envs/a", "$$TRITON_MODEL_DIRECTORY/../env"].map(str::to_owned);
+        let rules = PathRules::inside_model(trusted.to_vec());
+        let path = |value: &str| execution_path(value, &in_models("/models/m"), &rules);
+        for value in ["$$TRITON_MODEL_DIRECTORY/env.tar.gz", "env.tar.gz", "./env.tar.gz"] {
+            let found = path(value).expect("a path");
+            assert_eq!(found, PathBuf::from("/models/m/env.tar.gz"), "{value}");
+        }
+        assert_eq!(path("/envs/a").expect("trusted"), PathBuf::from("/envs/a"));
+        assert!(path("$$TRITON_MODEL_DIRECTORY/../env").is_ok(), "trusted");
+        let outside = [
+            "/envs/b",
+            "../b",
+            "env/../../b",
+            "$$TRITON_MODEL_DIRECTORY/../b",
+            "$$TRITON_MODEL_DIRECTORY/env/../../b",
+            "$$TRITON_MODEL_DIRECTORY//../b",
+        ];
+        for value in outside {
+            let error = path(value).expect_err(value);
+            assert!(error.message().contains("EXECUTION_ENV_PATH"), "{error}");
+            assert!(error.message().contains("--allow-override-paths"), "{error}");
+        }
+    }
+}

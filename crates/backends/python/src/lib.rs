@@ -1,0 +1,143 @@
+//! Runs Python models, each instance in a process of its own.
+//!
+//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. How the server
+//! starts, watches and ends such a process and exchanges tensors with it is the crate `galatea-worker`; here is what
+//! Python adds: environments, the settings, and what models may ask of the server.
+
+#![warn(missing_docs)]
+
+mod auto_complete;
+mod defaults;
+pub mod environment;
+mod inspector;
+mod model;
+mod model_metrics;
+mod package;
+mod services;
+mod settings;
+mod start;
+mod temporary_folder;
+mod worker_rules;
+
+pub use crate::{
+    inspector::PythonInspector,
+    worker_rules::{WorkerOptions, WorkerRules},
+};
+pub use galatea_worker::IsolationLevel;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_config::ConfigDraft;
+use galatea_runtimes::data_folder;
+use galatea_types::{Environment, Result};
+
+use crate::{
+    defaults::ModelDefaults, environment::PythonBackendFiles, model::PythonModel, package::Package,
+    settings::Settings,
+};
+
+/// The backend `python`, or one that is itself written in Python.
+pub struct PythonBackend {
+    name: String,
+    defaults: ModelDefaults,
+    /// Written to disk when the first model needs it.
+    package: OnceLock<Result<Arc<Package>>>,
+}
+
+impl PythonBackend {
+    /// The backend `python`. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
+    /// which lead to interpreters and to the data folder. `rules`: what models may see and do.
+    ///
+    /// # Errors
+    /// When a setting has a value it cannot have; the error names it.
+    pub fn open(
+        settings: &BTreeMap<String, String>,
+        variables: &Environment,
+        rules: &WorkerRules,
+    ) -> Result<Arc<dyn Backend>> {
+        let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
+        Self::create("python", ModelDefaults { files: None, settings, variables, rules })
+    }
+
+    /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
+    /// `settings`: those of `--backend-config` for it.
+    ///
+    /// # Errors
+    /// As [`PythonBackend::open`].
+    pub fn of_files(
+        name: &str,
+        files: PythonBackendFiles,
+        settings: &BTreeMap<String, String>,
+        variables: &Environment,
+        rules: &WorkerRules,
+    ) -> Result<Arc<dyn Backend>> {
+        let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
+        Self::create(name, ModelDefaults { files: Some(files), settings, variables, rules })
+    }
+
+    fn create(name: &str, defaults: ModelDefaults) -> Result<Arc<dyn Backend>> {
+        Settings::read(&defaults.settings)?;
+        defaults.rules.open(&defaults.variables)?;
+        if defaults.files.is_none() {
+            // Another backend's code may read settings of its own.
+            Settings::warn_of_unknown(&defaults.settings);
+        }
+        Ok(Arc::new(Self { name: name.to_owned(), defaults, package: OnceLock::new() }))
+    }
+
+    fn package(&self) -> Result<Arc<Package>> {
+        let install = || {
+            let data_folder = data_folder(&self.defaults.variables).ok();
+            Package::install(data_folder.as_deref()).map(Arc::new)
+        };
+        self.package.get_or_init(install).clone()
+    }
+}
+
+impl Backend for PythonBackend {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        auto_complete::complete(config, context, &*self.package()?, &self.defaults)
+    }
+
+    /// A backend that is made in Python is its `model.py`.
+    fn has_runtime(&self, runtime: &str) -> bool {
+        match self.defaults.files {
+            Some(_) => runtime == "model.py",
+            None => runtime == "libtriton_python.so",
+        }
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        Ok(Box::new(PythonModel::load(context, self.package()?, &self.defaults)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_made_in_python_is_its_model_py() {
+        let (settings, variables) = (BTreeMap::new(), Environment::default());
+        let python = PythonBackend::open(&settings, &variables, &WorkerRules::default())
+            .expect("no settings");
+        assert!(python.has_runtime("libtriton_python.so") && !python.has_runtime("model.py"));
+        let files = PythonBackendFiles { model_py: "/b/mine/model.py".into(), execution_env: None };
+        let mine =
+            PythonBackend::of_files("mine", files, &settings, &variables, &WorkerRules::default())
+                .expect("as well");
+        assert!(mine.has_runtime("model.py") && !mine.has_runtime("libtriton_mine.so"));
+    }
+}

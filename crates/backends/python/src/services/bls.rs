@@ -1,0 +1,166 @@
+//! Business logic scripting (BLS): requests of a worker to other models, its `exec` and `async_exec`.
+
+use std::sync::Arc;
+
+use galatea_types::{
+    Cancellation, Error, InferResponse, Refused, RequestContext, Responder, Response, ResponseSink,
+    Result,
+};
+
+use galatea_worker::{
+    Message, received_request,
+    wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
+};
+
+use super::{PythonConnection, calls::MAX_OPEN_CALLS};
+
+/// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
+pub(crate) fn start(
+    connection: &Arc<PythonConnection>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
+    let header = message.packet.header;
+    let call = header.id;
+    let is_decoupled = header.has(flag::DECOUPLED);
+    let head = RequestHead::read(&mut Reader::new(message.packet.payload.meta))?;
+    let admitted = message.admit(&head.inputs);
+    let inputs = match admitted {
+        Ok(_) => message.tensors(&head.inputs)?,
+        Err(_) => Vec::new(),
+    };
+    let added = connection.services.calls.add(call);
+    let is_admitted = added.is_some();
+    let cancellation = added.unwrap_or_default();
+    let sink = BlsResponder {
+        connection: connection.clone(),
+        call,
+        cancellation: cancellation.clone(),
+        is_admitted,
+        is_decoupled,
+        is_answered: false,
+    };
+    let responder = Responder::calling(sink);
+    let models = &connection.services.server.models;
+    let observers = connection.requests.observers_of_call(head.key, head.model);
+    let mut context = RequestContext::from_model(cancellation, observers);
+    context.trace_context = head.trace_context().map(|trace| Box::new(trace.child()));
+    let checked = admitted.map_err(Error::from).and_then(|_held| received_request(&head, inputs));
+    let checked = checked.and_then(|request| {
+        if !is_admitted {
+            return Err(PolicyError::TooMany.into());
+        }
+        let policy = models.is_decoupled(head.model, request.model_version);
+        check_policy(policy, head.model, is_decoupled)?;
+        Ok(request)
+    });
+    let submitted = match checked {
+        Ok(request) => models.infer(request, context, responder),
+        Err(error) => Err(Refused::new(error, responder)),
+    };
+    if let Err(Refused { error, responder }) = submitted {
+        let prefix = format!("Model {} - Error when running inference: ", head.model);
+        responder.finish(Err(Error::internal(error.prefixed(prefix).message())));
+    }
+    Ok(())
+}
+
+/// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response.
+fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> Result<()> {
+    match is_decoupled {
+        Err(_) => Err(PolicyError::NotReady { model: model.to_owned() }.into()),
+        Ok(true) if !expects_many => Err(PolicyError::Decoupled { model: model.to_owned() }.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Why a model cannot be called like this. The texts are Triton's.
+#[derive(Debug, thiserror::Error)]
+enum PolicyError {
+    #[error("Failed for execute the inference request. Model '{model}' is not ready.")]
+    NotReady { model: String },
+    #[error(
+        "Model {model} is using the decoupled. The current BLS request call doesn't support models using the \
+         decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls \
+         for decoupled models.'"
+    )]
+    Decoupled { model: String },
+    #[error(
+        "the calling model has {MAX_OPEN_CALLS} calls open already, which is as many as it may have"
+    )]
+    TooMany,
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Error::internal(error.to_string())
+    }
+}
+
+/// Takes the responses to one call.
+struct BlsResponder {
+    connection: Arc<PythonConnection>,
+    call: u64,
+    cancellation: Cancellation,
+    /// Entered among the open calls.
+    is_admitted: bool,
+    is_decoupled: bool,
+    is_answered: bool,
+}
+
+impl ResponseSink for BlsResponder {
+    fn respond(&mut self, response: Response) {
+        let Response { mut result, is_final } = response;
+        if self.is_answered || self.connection.lifecycle.is_dead() {
+            return;
+        }
+        let is_last = is_final || !self.is_decoupled;
+        if is_last {
+            self.is_answered = true;
+            self.leave();
+        }
+        if result.is_none() && !self.is_decoupled {
+            result = Some(Err(Error::internal("Unexpected empty response.")));
+        }
+        let mut message = Outgoing::new(kind::INFERRED, self.call);
+        message.flags = if is_last { flag::FINAL } else { 0 };
+        if result.is_none() {
+            message.flags |= flag::EMPTY;
+        }
+        self.send(message, result.as_ref());
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_answered || self.cancellation.is_cancelled() || self.connection.lifecycle.is_dead()
+    }
+}
+
+impl BlsResponder {
+    fn leave(&self) {
+        if self.is_admitted {
+            self.connection.services.calls.remove(self.call);
+        }
+    }
+
+    fn send(&self, mut message: Outgoing, result: Option<&Result<InferResponse>>) {
+        let connection = &*self.connection;
+        let start = message.position();
+        let mut blocks = connection.memory.allocation();
+        let written = put_response(&mut message, 0, result, &mut blocks);
+        let sent = written.and_then(|()| connection.channels.send_event(&message));
+        let Err(error) = sent else { return };
+        // An error always finds room.
+        blocks.free_from(0);
+        message.truncate(start);
+        let written = put_response(&mut message, 0, Some(&Err(error)), &mut blocks);
+        if written.and_then(|()| connection.channels.send_event(&message)).is_err() {
+            let identity = connection.lifecycle.identity();
+            log::error!("the response to a BLS request of {identity} was lost");
+        }
+    }
+}
+
+impl Drop for BlsResponder {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,89 @@
+//! What the server does for a Python worker while its model runs.
+
+mod bls;
+mod calls;
+mod readiness;
+mod server_calls;
+
+use std::sync::Arc;
+
+use galatea_backend::ServerAccess;
+use galatea_worker::{
+    Connection, Message, Services,
+    wire::{Failure, Malformed, flag, kind},
+};
+
+pub(crate) use self::readiness::Query;
+use self::{calls::BlsCalls, readiness::ReadinessQueries, server_calls::ControlCalls};
+use crate::{model_metrics::ModelMetrics, worker_rules::ModelControlRule};
+
+/// The connection to a Python worker.
+pub(crate) type PythonConnection = Connection<PythonServices>;
+
+/// Requests to other models, control of them, metrics, and the model's own readiness.
+pub(crate) struct PythonServices {
+    /// Other models, and control of them.
+    server: ServerAccess,
+    /// Whether the model may load and unload them.
+    model_control: ModelControlRule,
+    /// Metrics that the model defined.
+    metrics: ModelMetrics,
+    /// Requests of the worker to other models.
+    calls: BlsCalls,
+    /// Its loads, unloads and questions for other models.
+    control_calls: ControlCalls,
+    /// Readiness queries to the worker's model.
+    pub readiness: ReadinessQueries,
+}
+
+impl PythonServices {
+    /// For one worker.
+    pub fn new(server: ServerAccess, model_control: ModelControlRule) -> Self {
+        Self {
+            model_control,
+            metrics: ModelMetrics::new(server.metrics.clone()),
+            server,
+            calls: BlsCalls::default(),
+            control_calls: ControlCalls::default(),
+            readiness: ReadinessQueries::default(),
+        }
+    }
+}
+
+impl Services for PythonServices {
+    fn handle(connection: &Arc<PythonConnection>, message: &Message<'_>) -> Result<(), Malformed> {
+        let header = message.packet.header;
+        match header.kind {
+            kind::INFER => bls::start(connection, message),
+            kind::CANCEL => {
+                connection.services.calls.cancel(header.id);
+                Ok(())
+            }
+            kind::CALL => server_calls::start(connection, message),
+            kind::NOTIFY => {
+                message.json().map(|fields| connection.services.metrics.notify(&fields))
+            }
+            kind::READINESS => readiness_answer(connection, message),
+            _ => Err(Malformed("its kind is unknown")),
+        }
+    }
+
+    fn end(&self) {
+        self.calls.cancel_all();
+        self.readiness.close();
+        self.metrics.clear();
+    }
+}
+
+fn readiness_answer(connection: &PythonConnection, message: &Message<'_>) -> Result<(), Malformed> {
+    let header = message.packet.header;
+    let has_failed = header.has(flag::ERROR);
+    if has_failed {
+        let identity = connection.lifecycle.identity();
+        let failure = Failure::read(message.packet.payload)?;
+        let text = if failure.traceback.is_empty() { failure.message } else { failure.traceback };
+        log::warn!("{identity}: is_ready failed: {}", text.trim_end());
+    }
+    connection.services.readiness.answer(header.id, header.count == 1 && !has_failed);
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use galatea_types::{Buffer, Error, Result};
+use galatea_worker::{
+    Message,
+    wire::{Malformed, Outgoing, code_number, flag, kind},
+};
+use serde_json::Value;
+
+use super::{PythonConnection, PythonServices};
+use crate::worker_rules::ModelControlRule;
+
+/// Before the names of files, as in load requests over HTTP.
+const FILE_PREFIX: &str = "file:";
+
+/// Carries out a call and sends its result, at once or from a thread of its own.
+pub(crate) fn start(
+    connection: &Arc<PythonConnection>,
+    message: &Message<'_>,
+) -> Result<(), Malformed> {
+    let call = message.packet.header.id;
+    let fields = message.json()?;
+    let operation = fields.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(result) = connection.services.metrics.call(&operation, &fields) {
+        send_result(connection, call, result);
+        return Ok(());
+    }
+    match operation.as_str() {
+        "is_cancelled" => {
+            let key = fields.get("key").and_then(Value::as_u64).unwrap_or_default();
+            let is_cancelled = connection.requests.is_cancelled(key);
+            send_result(connection, call, Ok(is_cancelled.into()));
+        }
+        "is_decoupled" => {
+            let models = &connection.services.server.models;
+            let result = version(&fields).and_then(|v| models.is_decoupled(name(&fields), v));
+            send_result(connection, call, result.map(Value::from));
+        }
+        "load_model" | "unload_model" | "is_model_ready" => {
+            control(connection, call, operation, fields);
+        }
+        _ => {
+            send_result(connection, call, Err(CallError::Operation(operation).into()));
+        }
+    }
+    Ok(())
+}
+
+/// How many calls that take a thread each a worker has open.
+#[derive(Default)]
+pub(crate) struct ControlCalls(Arc<AtomicUsize>);
+
+/// A model that loads others waits for each; one that asks without waiting must not take all threads there are.
+const MAX_CONTROL_CALLS: usize = 128;
+
+impl ControlCalls {
+    /// `None`: there are too many.
+    fn enter(&self) -> Option<ControlPlace> {
+        // Only the event thread enters.
+        if self.0.load(Ordering::Relaxed) >= MAX_CONTROL_CALLS {
+            return None;
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(ControlPlace(self.0.clone()))
+    }
+}
+
+struct ControlPlace(Arc<AtomicUsize>);
+
+impl Drop for ControlPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
+/// is loaded may need.
+fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fields: Value) {
+    let Some(place) = connection.services.control_calls.enter() else {
+        return send_result(connection, call, Err(CallError::TooMany.into()));
+    };
+    let on_thread = connection.clone();
+    let work = move || {
+        let _place = place;
+        let result = carry_out(&on_thread.services, &operation, &fields);
+        send_result(&on_thread, call, result);
+    };
+    let started = thread::Builder::new().name("python-control".to_owned()).spawn(work);
+    if let Err(error) = started {
+        send_result(connection, call, Err(CallError::NoThread(error).into()));
+    }
+}
+
+fn carry_out(services: &PythonServices, operation: &str, fields: &Value) -> Result<Value> {
+    let control = &services.server.control;
+    match operation {
+        "load_model" => {
+            check_control(&services.model_control, brings_changes(fields))?;
+            let config = fields.get("config").and_then(Value::as_str).filter(|c| !c.is_empty());
+            let config = config.map(str::to_owned);
+            control.load_model(name(fields), config, files(fields)?).map(|()| Value::Null)
+        }
+        "unload_model" => {
+            check_control(&services.model_control, false)?;
+            let unload_dependents = fields.get("unload_dependents").and_then(Value::as_bool);
+            let unload_dependents = unload_dependents.unwrap_or(false);
+            control.unload_model(name(fields), unload_dependents).map(|()| Value::Null)
+        }
+        _ => Ok(control.is_model_ready(name(fields), version(fields)?).into()),
+    }
+}
+
+/// Whether the policy of the calling model allows it to control models. `brings_changes`: with files or a configuration.
+fn check_control(rule: &ModelControlRule, brings_changes: bool) -> Result<(), CallError> {
+    match rule {
+        ModelControlRule::Free => Ok(()),
+        ModelControlRule::OfTheRepository if brings_changes => Err(CallError::BringsChanges),
+        ModelControlRule::OfTheRepository => Ok(()),
+        ModelControlRule::Refused { model, because } => {
+            Err(CallError::NoControl { model: model.clone(), because: because.clone() })
+        }
+    }
+}
+
+fn brings_changes(fields: &Value) -> bool {
+    let has_config = fields.get("config").and_then(Value::as_str).is_some_and(|c| !c.is_empty());
+    has_config || fields.get("files").and_then(Value::as_object).is_some_and(|f| !f.is_empty())
+}
+
+fn name(fields: &Value) -> &str {
+    fields.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn version(fields: &Value) -> Result<Option<i64>> {
+    match fields.get("version") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => Ok(number.as_i64().filter(|&n| n >= 0)),
+        Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
+        Some(Value::String(text)) => {
+            text.parse().map(Some).map_err(|_| CallError::Version(text.clone()).into())
+        }
+        Some(_) => Err(CallError::VersionIsNoText.into()),
+    }
+}
+
+fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
+    let files = fields.get("files").and_then(Value::as_object).into_iter().flatten();
+    let decode = |(path, content): (&String, &Value)| {
+        let content = STANDARD.decode(content.as_str().unwrap_or_default());
+        let content =
+            content.map_err(|error| CallError::FileContent { path: path.clone(), error })?;
+        let name = path.strip_prefix(FILE_PREFIX);
+        let name = name.ok_or_else(|| CallError::LoadParameter(path.clone()))?;
+        Ok((name.to_owned(), content.into()))
+    };
+    files.map(decode).collect()
+}
+
+/// Why a call cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error("unknown operation '{0}'")]
+    Operation(String),
+    #[error(
+        "the model has {MAX_CONTROL_CALLS} calls of this kind open already, which is as many as it may have"
+    )]
+    TooMany,
+    #[error(
+        "model '{model}' may not load or unload models ({because}); --python-model-control={model} allows it"
+    )]
+    NoControl { model: String, because: String },
+    #[error(
+        "an isolated model may load other models only as the model repository has them: without a configuration and \
+         without files of its own"
+    )]
+    BringsChanges,
+    #[error("no thread to control models: {0}")]
+    NoThread(io::Error),
+    #[error(
+        "failed to get model version from specified version string '{0}' (details: stol), version should be an \
+         integral value > 0"
+    )]
+    Version(String),
+    #[error("a model version must be text")]
+    VersionIsNoText,
+    #[error("content of file '{path}' is damaged: {error}")]
+    FileContent { path: String, error: base64::DecodeError },
+    #[error("unrecognized load parameter '{0}'.")]
+    LoadParameter(String),
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        let text = error.to_string();
+        match error {
+            CallError::Operation(_) | CallError::NoControl { .. } | CallError::BringsChanges => {
+                Error::unsupported(text)
+            }
+            CallError::NoThread(_) | CallError::TooMany => Error::unavailable(text),
+            _ => Error::invalid_arg(text),
+        }
+    }
+}
+
+fn send_result(connection: &PythonConnection, call: u64, result: Result<Value>) {
+    let mut message = Outgoing::new(kind::CALL_RESULT, call);
+    match result {
+        Ok(value) => message.meta = value.to_string().into_bytes(),
+        Err(error) => {
+            message.flags = flag::ERROR;
+            message.count = code_number(error.code()).into();
+            message.meta = error.message().as_bytes().to_vec();
+        }
+    }
+    let is_dead = connection.lifecycle.is_dead();
+    if !is_dead && connection.channels.send_event(&message).is_err() {
+        log::error!("the result of a call of {} was lost", connection.lifecycle.identity());
+    }
+}

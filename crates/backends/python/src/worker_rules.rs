@@ -1,0 +1,353 @@
+//! What the processes of Python models may see and do: the options of the server, and what of them the log tells.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Once},
+};
+
+use crate::{environment::Confinement, settings::Settings};
+use galatea_runtimes::ProgressMaker;
+use galatea_types::{Environment as Variables, Error, Result, Stop};
+use galatea_worker::{
+    IsolationLevel, KernelSupport, Sandbox, WorkLimits, is_secret_variable, secret_files,
+};
+
+/// What the processes of Python models may see and do.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerRules(Arc<Rules>);
+
+#[derive(Debug)]
+struct Rules {
+    options: WorkerOptions,
+    is_told: Once,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { options: WorkerOptions::default(), is_told: Once::new() }
+    }
+}
+
+/// The options that rules are made of.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerOptions {
+    /// `--python-isolation`
+    pub isolation: IsolationLevel,
+    /// `--python-environment-variable`: variables that are passed on though their names say that they are secret.
+    pub variables: BTreeSet<String>,
+    /// `--python-readable-path`
+    pub readable: Vec<PathBuf>,
+    /// `--python-writable-path`
+    pub writable: Vec<PathBuf>,
+    /// Files of the server that no confined worker may read.
+    pub secret: Vec<PathBuf>,
+    /// `--python-model-control`: models that may load and unload others though nobody else may.
+    pub controlling_models: BTreeSet<String>,
+    /// `--python-memory`: bytes that the processes of one worker may take together.
+    pub memory: Option<u64>,
+    /// `--hardened`: nobody changes the server unless something else says so.
+    pub is_hardened: bool,
+    /// A request ends what makes environments.
+    pub stop: Stop,
+    /// Shows how far the builds of environments are.
+    pub progress: ProgressMaker,
+}
+
+/// Whether a model may load and unload models.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ModelControlRule {
+    /// With any configuration and files, as clients of a server without a policy may.
+    #[default]
+    Free,
+    /// Only as the repository has them: files and configurations say which programs and libraries the server runs.
+    OfTheRepository,
+    /// Not at all.
+    Refused { model: String, because: String },
+}
+
+/// What one model adds.
+pub(crate) struct ModelPaths<'a> {
+    /// Folder of the model.
+    pub model: &'a Path,
+    /// Folder of the version.
+    pub version: &'a Path,
+    /// Folder of its code, which for a backend written in Python lies elsewhere.
+    pub code: &'a Path,
+    /// Of its interpreter, and of the worker's own code.
+    pub readable: Vec<PathBuf>,
+    /// For temporary files.
+    pub temporary: &'a Path,
+}
+
+impl WorkerRules {
+    /// Rules of these options.
+    pub fn new(options: WorkerOptions) -> Self {
+        Self(Arc::new(Rules { options, is_told: Once::new() }))
+    }
+
+    /// How far the processes are confined.
+    pub fn level(&self) -> IsolationLevel {
+        self.0.options.isolation
+    }
+
+    /// Whether a model may load and unload models.
+    pub(crate) fn model_control(&self, model: &str) -> ModelControlRule {
+        let WorkerOptions { isolation, controlling_models, is_hardened, .. } = &self.0.options;
+        let is_isolated = *isolation != IsolationLevel::None;
+        match controlling_models.contains(model) {
+            true if is_isolated => ModelControlRule::OfTheRepository,
+            true => ModelControlRule::Free,
+            false if is_isolated => ModelControlRule::Refused {
+                model: model.to_owned(),
+                because: format!("--python-isolation={}", isolation.name()),
+            },
+            false if *is_hardened => ModelControlRule::Refused {
+                model: model.to_owned(),
+                because: "--hardened".to_owned(),
+            },
+            false => ModelControlRule::Free,
+        }
+    }
+
+    /// Bytes that the processes of one worker may take together.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.0.options.memory
+    }
+
+    /// The limits of a worker's work.
+    pub(crate) fn limits(&self, settings: &Settings) -> WorkLimits {
+        WorkLimits {
+            execution: settings.execution,
+            abandoned: settings.abandoned,
+            memory: self.0.options.memory,
+            memory_setting: "--python-memory",
+        }
+    }
+
+    /// What shows how far the builds of environments are.
+    pub(crate) fn progress(&self) -> &ProgressMaker {
+        &self.0.options.progress
+    }
+
+    /// The barriers around the programs that make a model's environment.
+    pub(crate) fn confinement(&self, variables: &Variables) -> Confinement {
+        let WorkerOptions { isolation, readable, .. } = &self.0.options;
+        if *isolation == IsolationLevel::None {
+            return Confinement { stop: self.0.options.stop.clone(), ..Confinement::none() };
+        }
+        let sandbox = Sandbox {
+            level: *isolation,
+            readable: readable.iter().cloned().chain(libraries(variables)).collect(),
+            writable: Vec::new(),
+            secret: self.secrets(variables),
+        };
+        let stop = self.0.options.stop.clone();
+        Confinement { sandbox: Some(sandbox), withheld: self.withheld(variables), stop }
+    }
+
+    fn secrets(&self, variables: &Variables) -> Vec<PathBuf> {
+        let mut secrets = self.0.options.secret.clone();
+        secrets.extend(secret_files(variables.path("HOME").as_deref()));
+        secrets.extend(named_secrets(variables));
+        secrets
+    }
+
+    /// Checks that the paths exist, and tells the log once what models do not get and what this kernel cannot refuse.
+    ///
+    /// # Errors
+    /// When a path of the options is not there.
+    pub(crate) fn open(&self, variables: &Variables) -> Result<()> {
+        let options = &self.0.options;
+        for (option, paths) in [("readable", &options.readable), ("writable", &options.writable)] {
+            if let Some(path) = paths.iter().find(|path| !path.exists()) {
+                let path = path.display();
+                return Err(Error::invalid_arg(format!(
+                    "--python-{option}-path={path}: there is no such file or folder"
+                )));
+            }
+        }
+        self.0.is_told.call_once(|| self.tell(variables));
+        Ok(())
+    }
+
+    fn tell(&self, variables: &Variables) {
+        let withheld = self.withheld(variables);
+        if !withheld.is_empty() {
+            let names: Vec<_> = withheld.iter().map(|name| name.to_string_lossy()).collect();
+            log::info!(
+                "Python models do not get these environment variables, which may hold secrets: {}; \
+                 --python-environment-variable=NAME passes one",
+                names.join(", ")
+            );
+        }
+        let level = self.level();
+        if level == IsolationLevel::None {
+            return;
+        }
+        let gaps = KernelSupport::detect().gaps(level);
+        match gaps.as_slice() {
+            [] => log::info!("Python models are isolated: --python-isolation={}", level.name()),
+            gaps => log::warn!(
+                "--python-isolation={} is in force only in part, as this kernel cannot do all of it: {}",
+                level.name(),
+                gaps.join("; ")
+            ),
+        }
+    }
+
+    /// Variables of the server that models do not get, whatever the level is.
+    pub(crate) fn withheld(&self, variables: &Variables) -> Vec<OsString> {
+        let passed = &self.0.options.variables;
+        let names = variables.variables().map(|(name, _)| name);
+        let is_withheld = |name: &OsString| {
+            name.to_str().is_some_and(|name| is_secret_variable(name) && !passed.contains(name))
+        };
+        names.filter(is_withheld).collect()
+    }
+
+    /// What a model's processes reach; `None`: what the server does.
+    pub(crate) fn sandbox(&self, paths: ModelPaths<'_>, variables: &Variables) -> Option<Sandbox> {
+        let WorkerOptions { isolation, readable, writable, .. } = &self.0.options;
+        if *isolation == IsolationLevel::None {
+            return None;
+        }
+        // Where links lead now: they may lead elsewhere when a process is started again.
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut sandbox = Sandbox {
+            level: *isolation,
+            readable: [readable.clone(), paths.readable, vec![real(paths.code)]].concat(),
+            writable: writable.clone(),
+            secret: self.secrets(variables),
+        };
+        match isolation {
+            IsolationLevel::Strict => sandbox.readable.push(real(paths.version)),
+            _ => sandbox.writable.push(real(paths.version)),
+        }
+        // The configuration says which native code the server opens for it: that is not the model's to change.
+        sandbox.readable.push(real(paths.model));
+        sandbox.readable.extend(libraries(variables));
+        sandbox.writable.push(real(paths.temporary));
+        Some(sandbox)
+    }
+}
+
+/// Where the loader of native libraries looks.
+fn libraries(variables: &Variables) -> Vec<PathBuf> {
+    let lists =
+        ["LD_LIBRARY_PATH", "LD_PRELOAD"].into_iter().filter_map(|name| variables.get(name));
+    let paths = lists.flat_map(|list| std::env::split_paths(&list).collect::<Vec<_>>());
+    paths.filter(|path| path.is_absolute() && path.parent().is_some()).collect()
+}
+
+/// Files that variables with secret names lead to.
+fn named_secrets(variables: &Variables) -> Vec<PathBuf> {
+    let pairs = variables.variables();
+    let secret = pairs.filter(|(name, _)| name.to_str().is_some_and(is_secret_variable));
+    secret.map(|(_, value)| PathBuf::from(value)).filter(|path| path.is_absolute()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(level: IsolationLevel, variables: &Variables) -> Option<Sandbox> {
+        let options = WorkerOptions {
+            isolation: level,
+            secret: vec!["/policy.toml".into()],
+            ..WorkerOptions::default()
+        };
+        let paths = ModelPaths {
+            model: Path::new("/nowhere/m"),
+            version: Path::new("/nowhere/m/1"),
+            code: Path::new("/nowhere/backend"),
+            readable: vec!["/python".into()],
+            temporary: Path::new("/nowhere/temporary"),
+        };
+        WorkerRules::new(options).sandbox(paths, variables)
+    }
+
+    fn texts(paths: &[PathBuf]) -> Vec<&str> {
+        paths.iter().filter_map(|path| path.to_str()).collect()
+    }
+
+    #[test]
+    fn secrets_are_withheld_unless_they_are_named() {
+        let variables = Variables::of([("HF_TOKEN", "t"), ("AWS_PROFILE", "p"), ("PATH", "/bin")]);
+        let withheld = |passed: &[&str]| {
+            let variables_passed = passed.iter().map(|name| (*name).to_owned()).collect();
+            let options = WorkerOptions { variables: variables_passed, ..WorkerOptions::default() };
+            WorkerRules::new(options).withheld(&variables)
+        };
+        assert_eq!(withheld(&[]), ["AWS_PROFILE", "HF_TOKEN"]);
+        assert_eq!(withheld(&["HF_TOKEN"]), ["AWS_PROFILE"]);
+    }
+
+    #[test]
+    fn a_level_decides_whether_the_models_folder_can_be_changed() {
+        let none = Variables::default();
+        assert!(sandbox(IsolationLevel::None, &none).is_none());
+        let standard = sandbox(IsolationLevel::Standard, &none).expect("a sandbox");
+        assert_eq!(texts(&standard.writable), ["/nowhere/m/1", "/nowhere/temporary"]);
+        assert!(texts(&standard.readable).contains(&"/nowhere/m"));
+        let strict = sandbox(IsolationLevel::Strict, &none).expect("a sandbox");
+        assert_eq!(texts(&strict.writable), ["/nowhere/temporary"]);
+        assert!(texts(&strict.readable).contains(&"/nowhere/m"));
+        assert!(texts(&strict.readable).contains(&"/python"));
+        assert!(texts(&strict.readable).contains(&"/nowhere/backend"));
+    }
+
+    #[test]
+    fn files_that_secret_variables_lead_to_are_secret() {
+        let variables = Variables::of([
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/keys/google.json"),
+            ("HF_TOKEN", "hf_x"),
+            ("HOME", "/people/me"),
+            ("LD_LIBRARY_PATH", "/libraries:relative"),
+        ]);
+        let sandbox = sandbox(IsolationLevel::Strict, &variables).expect("a sandbox");
+        let secret = texts(&sandbox.secret);
+        for path in ["/policy.toml", "/keys/google.json", "/people/me/.aws", "/etc/shadow"] {
+            assert!(secret.contains(&path), "{secret:?}");
+        }
+        assert!(!secret.contains(&"hf_x"));
+        assert!(texts(&sandbox.readable).contains(&"/libraries"));
+        assert!(!texts(&sandbox.readable).contains(&"relative"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_refused_by_its_option() {
+        let options =
+            WorkerOptions { readable: vec!["/nowhere/data".into()], ..WorkerOptions::default() };
+        let error = WorkerRules::new(options).open(&Variables::default()).expect_err("missing");
+        assert!(error.message().contains("--python-readable-path=/nowhere/data"), "{error}");
+    }
+
+    #[test]
+    fn models_control_others_where_nothing_isolates_them_or_they_are_named() {
+        let rule = |isolation, is_hardened, model: &str| {
+            let controlling_models = BTreeSet::from(["named".to_owned()]);
+            let options = WorkerOptions {
+                isolation,
+                is_hardened,
+                controlling_models,
+                ..WorkerOptions::default()
+            };
+            WorkerRules::new(options).model_control(model)
+        };
+        let refused = |because: &str| ModelControlRule::Refused {
+            model: "m".to_owned(),
+            because: because.to_owned(),
+        };
+        assert_eq!(rule(IsolationLevel::None, false, "m"), ModelControlRule::Free);
+        assert_eq!(rule(IsolationLevel::None, true, "m"), refused("--hardened"));
+        assert_eq!(rule(IsolationLevel::None, true, "named"), ModelControlRule::Free);
+        for (level, name) in
+            [(IsolationLevel::Standard, "standard"), (IsolationLevel::Strict, "strict")]
+        {
+            assert_eq!(rule(level, true, "m"), refused(&format!("--python-isolation={name}")));
+            assert_eq!(rule(level, false, "named"), ModelControlRule::OfTheRepository);
+        }
+    }
+}

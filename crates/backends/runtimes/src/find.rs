@@ -1,0 +1,112 @@
+//! Finding an installed runtime, and the folder where they are installed.
+
+use std::path::PathBuf;
+
+use galatea_types::Result;
+
+use galatea_types::Environment;
+
+use crate::{Runtime, error::RuntimeError};
+
+/// Where to look for a runtime.
+#[derive(Clone, Debug)]
+pub struct FindOptions {
+    /// A library named on the command line: wins, whether it exists or not, so that an error names it.
+    pub library: Option<PathBuf>,
+    /// Folder of the user's data in place of the usual one.
+    pub data_folder: Option<PathBuf>,
+    /// Names libraries and folders.
+    pub environment: Environment,
+}
+
+impl FindOptions {
+    /// The usual places, as these variables name them.
+    pub fn new(environment: &Environment) -> Self {
+        Self { library: None, data_folder: None, environment: environment.clone() }
+    }
+}
+
+/// The library to open: the one asked for by option, by environment variable, or an installed one.
+pub fn find(runtime: &Runtime, options: &FindOptions) -> Option<PathBuf> {
+    if let Some(path) = &options.library {
+        return Some(path.clone());
+    }
+    if let Some(path) = options.environment.path(runtime.variable) {
+        return Some(path);
+    }
+    let folder = match &options.data_folder {
+        Some(folder) => folder.clone(),
+        None => data_folder(&options.environment).ok()?,
+    };
+    let library = installed_folder(runtime, &folder).join(runtime.library());
+    library.is_file().then_some(library)
+}
+
+/// `$GALATEA_HOME`, else `$XDG_DATA_HOME/galatea`, else `~/.local/share/galatea`.
+pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
+    if let Some(home) = environment.path("GALATEA_HOME") {
+        return Ok(home);
+    }
+    // The specification states that a relative path there is to be ignored.
+    if let Some(data) = environment.path("XDG_DATA_HOME").filter(|p| p.is_absolute()) {
+        return Ok(data.join("galatea"));
+    }
+    let home = environment.path("HOME").ok_or(RuntimeError::NoDataFolder)?;
+    Ok(home.join(".local/share/galatea"))
+}
+
+/// Folder of all versions of a runtime, below that of the user's data.
+pub(crate) fn place_of(runtime: &Runtime) -> String {
+    format!("runtimes/{}", runtime.name)
+}
+
+pub(crate) fn installed_folder(runtime: &Runtime, data_folder: &std::path::Path) -> PathBuf {
+    data_folder.join(place_of(runtime)).join(runtime.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const RUNTIME: &Runtime = &Runtime::ONNXRUNTIME;
+
+    fn place(folder: &std::path::Path) -> PathBuf {
+        let installed = installed_folder(RUNTIME, folder);
+        fs::create_dir_all(&installed).expect("created");
+        let library = installed.join(RUNTIME.library());
+        fs::write(&library, "").expect("written");
+        library
+    }
+
+    #[test]
+    fn an_option_wins_over_a_variable_over_an_installed_one() {
+        let home = tempfile::tempdir().expect("folder");
+        let installed = place(home.path());
+        let of = |variables: &[(&str, &str)]| {
+            FindOptions::new(&Environment::of(variables.iter().copied()))
+        };
+        let home = home.path().to_str().expect("text");
+        let mut options =
+            of(&[("GALATEA_HOME", home), ("GALATEA_ONNXRUNTIME_LIB", "/by/variable.so")]);
+        assert_eq!(find(RUNTIME, &options), Some("/by/variable.so".into()));
+        options.library = Some("/by/option.so".into());
+        assert_eq!(find(RUNTIME, &options), Some("/by/option.so".into()));
+        assert_eq!(find(RUNTIME, &of(&[("GALATEA_HOME", home)])), Some(installed));
+        assert_eq!(find(RUNTIME, &of(&[("GALATEA_HOME", "/nowhere")])), None);
+    }
+
+    #[test]
+    fn data_folders_in_their_order() {
+        let folder =
+            |variables: &[(&str, &str)]| data_folder(&Environment::of(variables.iter().copied()));
+        let home = ("HOME", "/users/a");
+        assert_eq!(folder(&[home]).expect("found"), PathBuf::from("/users/a/.local/share/galatea"));
+        let xdg = ("XDG_DATA_HOME", "/data");
+        assert_eq!(folder(&[home, xdg]).expect("found"), PathBuf::from("/data/galatea"));
+        let own = ("GALATEA_HOME", "/own");
+        assert_eq!(folder(&[home, xdg, own]).expect("found"), PathBuf::from("/own"));
+        assert!(folder(&[]).expect_err("none").message().contains("GALATEA_HOME"));
+    }
+}

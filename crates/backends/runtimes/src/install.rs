@@ -1,0 +1,338 @@
+//! Installing a runtime: a wheel found or downloaded, verified, unpacked, and put in place whole.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use galatea_types::{Environment, Error, Result, Stop};
+use http::header::CONTENT_TYPE;
+
+use crate::{
+    Package, Part, Runtime, Wheel,
+    download::{download, sha256, since},
+    error::RuntimeError,
+    find::{data_folder, place_of},
+    http::{IndexClient, without_credentials},
+    index::{find_link, project_url},
+    pip::PipSettings,
+    progress::Progress,
+    unpack::unpack,
+};
+
+/// How often a lock that another installation holds is tried again.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How to install.
+#[derive(Clone, Debug)]
+pub struct InstallOptions {
+    /// Folder of the user's data in place of the usual one.
+    pub data_folder: Option<PathBuf>,
+    /// A copy of the wheel on this machine: nothing is downloaded.
+    pub wheel: Option<PathBuf>,
+    /// Whether to install over an installed one.
+    pub reinstalls: bool,
+    /// Names the data folder, and how pip reaches its index.
+    pub environment: Environment,
+    /// A request ends the installation.
+    pub stop: Stop,
+}
+
+impl InstallOptions {
+    /// From the index into the usual folder, as these variables name them, where it is not installed yet.
+    pub fn new(environment: &Environment) -> Self {
+        Self {
+            data_folder: None,
+            wheel: None,
+            reinstalls: false,
+            environment: environment.clone(),
+            stop: Stop::default(),
+        }
+    }
+}
+
+/// Installs `runtime` and returns the path of its library. One that is installed already is left as it is, but a
+/// wheel that is named must be readable and have the pinned content even then.
+///
+/// Two installers at once wait for each other. An interrupted download is resumed.
+pub fn install(
+    runtime: &Runtime,
+    options: &InstallOptions,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let Runtime { project, wheels, members, .. } = runtime;
+    let package = Package {
+        title: runtime.title,
+        version: runtime.version,
+        place: &place_of(runtime),
+        parts: &[Part { project, wheels, members }],
+        files: &[],
+        otherwise: &format!("name a library with {}", runtime.variable),
+    };
+    Ok(install_package(&package, options, progress)?.join(runtime.library()))
+}
+
+/// Installs `package` as [`install`] does a runtime, and returns the path of its folder.
+pub fn install_package(
+    package: &Package<'_>,
+    options: &InstallOptions,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let data_folder = match &options.data_folder {
+        Some(folder) => folder.clone(),
+        None => data_folder(&options.environment)?,
+    };
+    let folder = data_folder.join(package.place);
+    let installed = folder.join(package.folder_name());
+    let is_done = || is_complete(package, &installed) && !options.reinstalls;
+    // A file that the user names must be right, also where nothing is left to install.
+    if let (Some(path), Some(part)) = (&options.wheel, package.parts.first()) {
+        verify(path, pinned_wheel(package, part)?)?;
+    }
+    if is_done() {
+        return Ok(installed);
+    }
+    let wheels = package.parts.iter().map(|part| Ok((part, pinned_wheel(package, part)?)));
+    let wheels = wheels.collect::<Result<Vec<_>>>()?;
+    fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, e))?;
+    let _lock = lock(&folder, &options.stop, progress)?;
+    // Another installer may have done it while this one waited.
+    if is_done() {
+        return Ok(installed);
+    }
+    let mut files = Vec::new();
+    for (part, wheel) in wheels {
+        files.push((part, obtain(package, (part, wheel), options, &folder, progress)?));
+    }
+    options.stop.check()?;
+    place(package, &files, &folder, &installed, &options.stop)?;
+    files.into_iter().for_each(|(_, file)| file.clean_up());
+    progress.note(&format!(
+        "installed {} {} in '{}'",
+        package.title,
+        package.version,
+        installed.display()
+    ));
+    Ok(installed)
+}
+
+/// Where `package` is, once it is installed there.
+pub fn find_package(package: &Package<'_>, environment: &Environment) -> Option<PathBuf> {
+    let installed = data_folder(environment).ok()?.join(package.place).join(package.folder_name());
+    is_complete(package, &installed).then_some(installed)
+}
+
+/// The folder appears as a whole; somebody may have removed the file that it is all about.
+fn is_complete(package: &Package<'_>, installed: &Path) -> bool {
+    let members = package.parts.iter().filter_map(|part| part.members.first());
+    let mut kept = members.filter(|(_, name)| !name.ends_with('/'));
+    installed.is_dir() && kept.all(|(_, name)| installed.join(name).is_file())
+}
+
+fn pinned_wheel<'a>(package: &Package<'_>, part: &'a Part<'_>) -> Result<&'a Wheel> {
+    let not_offered = || RuntimeError::NotOffered {
+        title: package.title.to_owned(),
+        version: package.version.to_owned(),
+        otherwise: package.otherwise.to_owned(),
+    };
+    Ok(part.wheel().ok_or_else(not_offered)?)
+}
+
+pub(crate) fn cannot_write(path: &Path, source: io::Error) -> Error {
+    RuntimeError::Write { path: path.to_path_buf(), source }.into()
+}
+
+/// Held while installing; the system releases it when the process ends, however it does.
+pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> Result<File> {
+    let path = folder.join(".lock");
+    let file = File::create(&path).map_err(|e| cannot_write(&path, e))?;
+    let mut is_told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(e)) => return Err(cannot_write(&path, e)),
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            progress.note("another installation is under way, waiting for it");
+        }
+        // The kernel tells nobody that a lock is free, and a thread that waits in it cannot be ended.
+        stop.wait(LOCK_RETRY_INTERVAL);
+        stop.check()?;
+    }
+}
+
+/// A wheel with the right content.
+enum WheelFile {
+    /// A file of the user's: left where it is.
+    Found(PathBuf),
+    Downloaded(PathBuf),
+}
+
+impl WheelFile {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Found(path) | Self::Downloaded(path) => path,
+        }
+    }
+
+    fn clean_up(self) {
+        if let Self::Downloaded(path) = self {
+            // The installation is complete; a file left over only takes space.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn obtain(
+    package: &Package<'_>,
+    (part, wheel): (&Part<'_>, &Wheel),
+    options: &InstallOptions,
+    folder: &Path,
+    progress: &mut dyn Progress,
+) -> Result<WheelFile> {
+    if let Some(path) = &options.wheel {
+        return Ok(WheelFile::Found(path.clone()));
+    }
+    let settings = PipSettings::read(&options.environment);
+    for candidate in settings.folders.iter().map(|f| f.join(wheel.filename)) {
+        if candidate.is_file() && verify(&candidate, wheel).is_ok() {
+            return Ok(WheelFile::Found(candidate));
+        }
+    }
+    let begun = folder.join(format!("{}.part", wheel.filename));
+    // Whole, but not unpacked: an earlier installer was stopped between the two.
+    if begun.is_file() && verify(&begun, wheel).is_ok() {
+        return Ok(WheelFile::Downloaded(begun));
+    }
+    let client = IndexClient::new(&settings, &options.environment, &options.stop)?;
+    let filename = wheel.filename;
+    let fetched = match look_up_in_all(&client, &settings, part.project, filename, progress) {
+        Ok(url) => fetch_verified(&client, &url, wheel, &begun, progress),
+        Err(reasons) => {
+            let otherwise = package.otherwise.to_owned();
+            Err(RuntimeError::NoIndex { reasons, filename, otherwise }.into())
+        }
+    };
+    options.stop.check()?;
+    fetched.map_err(|e| e.prefixed(format!("cannot install {}: ", package.title)))?;
+    Ok(WheelFile::Downloaded(begun))
+}
+
+/// Address of the file on the first index that has it, or why none has.
+fn look_up_in_all(
+    client: &IndexClient,
+    settings: &PipSettings,
+    project: &str,
+    filename: &str,
+    progress: &mut dyn Progress,
+) -> std::result::Result<String, Vec<String>> {
+    let begun = Instant::now();
+    let mut reasons = Vec::new();
+    for index in &settings.indexes {
+        match look_up(client, index, project, filename, &mut || progress.waits(since(begun))) {
+            Ok(url) => return Ok(url),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("pip's settings name no package index".to_owned());
+    }
+    Err(reasons)
+}
+
+fn fetch_verified(
+    client: &IndexClient,
+    url: &str,
+    wheel: &Wheel,
+    part: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let was_begun = part.exists();
+    let fetch = |progress: &mut dyn Progress| -> Result<Result<()>> {
+        download(client, url, wheel.filename, part, progress)?;
+        let verified = verify(part, wheel);
+        if verified.is_err() {
+            fs::remove_file(part).map_err(|e| cannot_write(part, e))?;
+        }
+        Ok(verified)
+    };
+    let verified = fetch(progress)?;
+    if verified.is_ok() || !was_begun {
+        return verified;
+    }
+    // What an earlier attempt left may have been the bad half.
+    progress.note("the download is damaged, starting over");
+    fetch(progress)?
+}
+
+/// Address of the file on an index, or why there is none.
+fn look_up(
+    client: &IndexClient,
+    index: &str,
+    project: &str,
+    filename: &str,
+    waits: &mut dyn FnMut(),
+) -> Result<String, String> {
+    let url = project_url(index, project);
+    let page = client.page(&url, waits)?;
+    let kind = page.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = kind.unwrap_or_default().to_ascii_lowercase();
+    find_link(&url, &kind, &String::from_utf8_lossy(page.body()), filename)
+        .ok_or_else(|| format!("'{}' does not list '{filename}'", without_credentials(&url)))
+}
+
+fn verify(path: &Path, wheel: &Wheel) -> Result<()> {
+    let path_buf = || path.to_path_buf();
+    let found = sha256(path).map_err(|source| RuntimeError::Read { path: path_buf(), source })?;
+    if found == wheel.sha256 {
+        return Ok(());
+    }
+    Err(RuntimeError::Content { path: path_buf(), found, pinned: wheel.sha256 }.into())
+}
+
+/// Unpacks beside the target and renames: the folder of a version is never half there.
+fn place(
+    package: &Package<'_>,
+    wheels: &[(&Part<'_>, WheelFile)],
+    folder: &Path,
+    installed: &Path,
+    stop: &Stop,
+) -> Result<()> {
+    let staging = folder.join(format!(".{}.new", package.folder_name()));
+    remove_folder(&staging)?;
+    let filled = fill(package, wheels, &staging, stop);
+    if filled.is_err() {
+        // On a full disk the room is needed; the first error is the one to tell.
+        let _ = remove_folder(&staging);
+    }
+    filled?;
+    remove_folder(installed)?;
+    fs::rename(&staging, installed).map_err(|e| cannot_write(installed, e))
+}
+
+fn fill(
+    package: &Package<'_>,
+    wheels: &[(&Part<'_>, WheelFile)],
+    staging: &Path,
+    stop: &Stop,
+) -> Result<()> {
+    for (part, wheel) in wheels {
+        unpack(wheel.path(), part.members, staging, stop)?;
+    }
+    for (path, content) in package.files {
+        let path = staging.join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(|e| cannot_write(&path, e))?;
+        fs::write(&path, content).map_err(|e| cannot_write(&path, e))?;
+    }
+    Ok(())
+}
+
+fn remove_folder(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,56 @@
+//! Finding and installing the native runtime libraries the backends open.
+//!
+//! A runtime is one pinned file of the Python package index, of which the library and its licences are kept.
+//! [`find`] looks for an installed one, [`install`] fetches it, [`remove()`] removes it:
+//!
+//! ```no_run
+//! use galatea_runtimes::{FindOptions, InstallOptions, Runtime, TerminalProgress, find, install};
+//! use galatea_types::Environment;
+//!
+//! # fn main() -> galatea_types::Result<()> {
+//! let runtime = &Runtime::ONNXRUNTIME;
+//! let environment = Environment::of([("GALATEA_HOME", "/var/lib/galatea")]);
+//! let library = match find(runtime, &FindOptions::new(&environment)) {
+//!     Some(path) => path,
+//!     None => install(runtime, &InstallOptions::new(&environment), &mut TerminalProgress::new())?,
+//! };
+//! # let _ = library; Ok(())
+//! # }
+//! ```
+//!
+//! Other files of the index, such as example models, are a [`Package`], which [`install_package`] fetches by the same rules.
+//! What of a runtime is C++ alone is reached through a shim of a backend, which [`prepare_shim`] compiles.
+//!
+//! # Invariants
+//! - Nothing that is not byte for byte what is pinned here gets installed, wherever it came from.
+//! - A folder of an installed version is complete: it appears by one rename.
+//! - The machine's pip settings (index, certificates, proxy) hold; no host is named here but the public
+//!   index, which is their default.
+
+#![warn(missing_docs)]
+
+mod download;
+mod error;
+mod find;
+mod http;
+mod index;
+mod install;
+mod interruptible;
+mod libtorch;
+mod package;
+mod pip;
+mod progress;
+mod remove;
+mod runtime;
+mod shim;
+mod unpack;
+
+pub use find::{FindOptions, data_folder, find};
+pub use install::{InstallOptions, find_package, install, install_package};
+pub use libtorch::Libtorch;
+pub use package::{Package, Part};
+pub use pip::PipSettings;
+pub use progress::{LogProgress, Progress, ProgressMaker, SilentProgress, TerminalProgress};
+pub use remove::{Removed, disk_usage, remove, runtime_folder};
+pub use runtime::{Runtime, Wheel};
+pub use shim::{ShimOptions, ShimSource, prepare_shim, shim_folder};

@@ -1,0 +1,86 @@
+//! How long work reports its progress. [`TerminalProgress`] shows it to a person, [`LogProgress`] writes it into the log.
+
+mod log;
+mod terminal;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+pub use self::{log::LogProgress, terminal::TerminalProgress};
+
+/// Receives the progress of an installation.
+pub trait Progress {
+    /// A download begins. `done` bytes are here already, from an earlier attempt. `total` is `None` when
+    /// the server does not send a length.
+    fn started(&mut self, file: &str, done: u64, total: Option<u64>);
+
+    /// `done` bytes are here.
+    fn advanced(&mut self, done: u64);
+
+    /// The download, or the step, is over, whole or not.
+    fn finished(&mut self);
+
+    /// What is being done now, such as the last line of a program that works.
+    fn doing(&mut self, _text: &str) {}
+
+    /// The work goes on: `elapsed` since it began. Called about once a second while there is nothing else to tell.
+    fn waits(&mut self, _elapsed: Duration) {}
+
+    /// A remark for the user.
+    fn note(&mut self, text: &str);
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SilentProgress;
+
+impl Progress for SilentProgress {
+    fn started(&mut self, _file: &str, _done: u64, _total: Option<u64>) {}
+    fn advanced(&mut self, _done: u64) {}
+    fn finished(&mut self) {}
+    fn note(&mut self, _text: &str) {}
+}
+
+/// Makes what receives the progress of one piece of work. The default writes into the log.
+#[derive(Clone)]
+pub struct ProgressMaker(Arc<dyn Fn() -> Box<dyn Progress> + Send + Sync>);
+
+impl ProgressMaker {
+    /// Returns a maker that calls `make` for each piece of work.
+    pub fn new(make: impl Fn() -> Box<dyn Progress> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// Returns what receives the progress of one piece of work.
+    pub fn make(&self) -> Box<dyn Progress> {
+        (self.0)()
+    }
+}
+
+impl Default for ProgressMaker {
+    fn default() -> Self {
+        Self::new(|| Box::new(LogProgress::default()))
+    }
+}
+
+impl fmt::Debug for ProgressMaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgressMaker")
+    }
+}
+
+/// Bytes as a person reads them.
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// ` of 539.0`, where the whole is known.
+fn of(total: Option<u64>) -> String {
+    total.map_or(String::new(), |total| format!(" of {:.1}", megabytes(total)))
+}
+
+/// The line that tells of a download that begins.
+fn download(file: &str, done: u64, total: Option<u64>) -> String {
+    let size = total.map_or(String::new(), |total| format!(" ({:.1} MB)", megabytes(total)));
+    let from = if done > 0 { " (going on where it stopped)" } else { "" };
+    format!("downloading {file}{size}{from}")
+}

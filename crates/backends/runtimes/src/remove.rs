@@ -1,0 +1,194 @@
+//! Removing what was installed, and how much room that makes.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use galatea_types::{Environment, Result, Stop};
+
+use crate::{
+    Progress, Runtime,
+    error::RuntimeError,
+    find::{data_folder, place_of},
+    install::{cannot_write, lock},
+};
+
+/// A folder or file that was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The version of the runtime; `None`: an interrupted installation left it.
+    pub version: Option<String>,
+    /// The path that is gone.
+    pub path: PathBuf,
+    /// The room on disk that it took.
+    pub bytes: u64,
+}
+
+/// The folder with all installed versions of a runtime.
+pub fn runtime_folder(runtime: &Runtime, environment: &Environment) -> Result<PathBuf> {
+    Ok(data_folder(environment)?.join(place_of(runtime)))
+}
+
+/// Removes one version of a runtime, or all of them with what interrupted installations left. Waits for an installation
+/// that is under way. Libraries elsewhere on the machine stay. `before` is called with the folder of each version while
+/// it is still there, and may return more that goes with it.
+///
+/// # Errors
+/// When no such version is installed, or a folder cannot be removed.
+pub fn remove(
+    runtime: &Runtime,
+    version: Option<&str>,
+    environment: &Environment,
+    progress: &mut dyn Progress,
+    before: &dyn Fn(&Path) -> Option<PathBuf>,
+) -> Result<Vec<Removed>> {
+    let folder = runtime_folder(runtime, environment)?;
+    let missing = |installed: Vec<String>| RuntimeError::NotInstalled {
+        title: runtime.title,
+        version: version.map(str::to_owned),
+        folder: folder.clone(),
+        installed,
+    };
+    if !folder.is_dir() {
+        return Err(missing(Vec::new()).into());
+    }
+    // A signal ends the program itself, which holds nothing else.
+    let _lock = lock(&folder, &Stop::default(), progress)?;
+    let there = contents(&folder)?;
+    let is_asked = |found: &Removed| match (version, &found.version) {
+        (Some(version), found) => found.as_deref() == Some(version),
+        (None, _) => true,
+    };
+    let (asked, others): (Vec<_>, Vec<_>) = there.into_iter().partition(is_asked);
+    if asked.is_empty() {
+        return Err(missing(others.into_iter().filter_map(|other| other.version).collect()).into());
+    }
+    let mut removed = Vec::new();
+    for found in asked {
+        if let Some(path) = before(&found.path).filter(|path| path.exists()) {
+            let bytes = disk_usage(&path);
+            remove_entry(&path)?;
+            removed.push(Removed { version: found.version.clone(), path, bytes });
+        }
+        remove_entry(&found.path)?;
+        removed.push(found);
+    }
+    Ok(removed)
+}
+
+/// The versions in their order, then what interrupted installations left. Its lock is not one of them.
+fn contents(folder: &Path) -> Result<Vec<Removed>> {
+    let failed = |source| RuntimeError::Read { path: folder.to_path_buf(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let is_leftover = name.starts_with('.') || !path.is_dir();
+        if name != ".lock" {
+            let version = (!is_leftover).then(|| name.to_owned());
+            found.push(Removed { version, bytes: disk_usage(&path), path });
+        }
+    }
+    found.sort_by_key(|found| (found.version.is_none(), found.path.clone()));
+    Ok(found)
+}
+
+/// Of a link the link alone.
+fn remove_entry(path: &Path) -> Result<()> {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that a file or a folder takes on disk; what cannot be read counts nothing, and links are not followed.
+pub fn disk_usage(path: &Path) -> u64 {
+    const BLOCK: u64 = 512;
+    let own = fs::symlink_metadata(path);
+    let is_folder = own.as_ref().is_ok_and(|metadata| metadata.is_dir());
+    let mut total = own.map_or(0, |metadata| metadata.blocks() * BLOCK);
+    let mut folders: Vec<PathBuf> = is_folder.then(|| path.to_owned()).into_iter().collect();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            total += metadata.blocks() * BLOCK;
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::SilentProgress;
+
+    const RUNTIME: &Runtime = &Runtime::ONNXRUNTIME;
+
+    /// A data folder with these versions, and what an interrupted download left.
+    fn home(versions: &[&str]) -> (tempfile::TempDir, Environment) {
+        let home = tempfile::tempdir().expect("folder");
+        let folder = home.path().join("runtimes/onnxruntime");
+        for version in versions {
+            fs::create_dir_all(folder.join(version)).expect("created");
+            fs::write(folder.join(version).join("library"), [1; 10_000]).expect("written");
+        }
+        let text = home.path().to_str().expect("text").to_owned();
+        (home, Environment::of([("GALATEA_HOME", text)]))
+    }
+
+    fn removed(version: Option<&str>, environment: &Environment) -> Result<Vec<Removed>> {
+        remove(RUNTIME, version, environment, &mut SilentProgress, &|_| None)
+    }
+
+    #[test]
+    fn one_version_or_all_of_them() {
+        let (home, environment) = home(&["1.0.0", "1.1.0", "1.2.0"]);
+        let folder = home.path().join("runtimes/onnxruntime");
+        let gone = removed(Some("1.1.0"), &environment).expect("removed");
+        assert_eq!(gone.len(), 1);
+        assert_eq!(gone[0].version.as_deref(), Some("1.1.0"));
+        assert!(gone[0].bytes >= 10_000, "{gone:?}");
+        assert!(folder.join("1.0.0/library").is_file() && !folder.join("1.1.0").exists());
+        fs::write(folder.join("a.whl.part"), [1; 5000]).expect("written");
+        fs::create_dir(folder.join(".1.2.0.new")).expect("created");
+        let gone = removed(None, &environment).expect("removed");
+        let versions: Vec<_> = gone.iter().map(|gone| gone.version.as_deref()).collect();
+        assert_eq!(versions, [Some("1.0.0"), Some("1.2.0"), None, None]);
+        let error = removed(None, &environment).expect_err("nothing is left");
+        assert!(error.message().contains("ONNX Runtime is not installed in"), "{error}");
+    }
+
+    #[test]
+    fn a_version_is_the_name_of_a_folder_and_never_a_path() {
+        let (home, environment) = home(&["1.0.0"]);
+        fs::create_dir(home.path().join("precious")).expect("created");
+        symlink(home.path().join("precious"), home.path().join("runtimes/onnxruntime/9"))
+            .expect("linked");
+        for version in ["../../precious", "", ".", "..", ".lock", "1.0.0/", "1.0.1"] {
+            let error = removed(Some(version), &environment).expect_err(version);
+            assert!(error.message().contains("installed are 1.0.0, 9"), "{error}");
+        }
+        removed(None, &environment).expect("removed");
+        assert!(home.path().join("precious").is_dir(), "a link goes without its folder");
+    }
+
+    #[test]
+    fn what_belongs_to_a_version_goes_with_it() {
+        let (home, environment) = home(&["1.0.0"]);
+        let other = home.path().join("shim");
+        fs::create_dir(&other).expect("created");
+        let before = |folder: &Path| folder.ends_with("1.0.0").then(|| other.clone());
+        let gone = remove(RUNTIME, None, &environment, &mut SilentProgress, &before);
+        assert_eq!((gone.expect("removed").len(), other.exists()), (2, false));
+    }
+}

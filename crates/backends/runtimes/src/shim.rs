@@ -1,0 +1,338 @@
+//! Compiling the part of a backend that is C++ against the library it will be opened with.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Instant, UNIX_EPOCH},
+};
+
+use galatea_types::{Environment, Error, Result, Stop};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Libtorch,
+    error::RuntimeError,
+    find::data_folder,
+    install::{cannot_write, lock},
+    interruptible,
+    progress::Progress,
+};
+
+/// Source files by name; the first is compiled, the others lie beside it.
+pub type ShimSource<'a> = &'a [(&'a str, &'a str)];
+
+/// Where and how a shim is made.
+#[derive(Clone, Debug)]
+pub struct ShimOptions {
+    /// Folder of the user's data in place of the usual one.
+    pub data_folder: Option<PathBuf>,
+    /// Whether one that is there is made again.
+    pub rebuilds: bool,
+    /// Names the data folder and the compiler.
+    pub environment: Environment,
+    /// A request ends the compilation. `None`: signals to this program end the compiler as well.
+    pub stop: Option<Stop>,
+}
+
+impl ShimOptions {
+    /// Into the usual folder with the usual compiler, as these variables name them, where there is none yet.
+    pub fn new(environment: &Environment) -> Self {
+        Self { data_folder: None, rebuilds: false, environment: environment.clone(), stop: None }
+    }
+}
+
+const LIBRARY: &str = "libgalatea_shim.so";
+
+/// Changes with what a shim is made of besides its source.
+const RECIPE: u32 = 2;
+
+/// Newest first that needs C++20; older ones are written in C++17.
+const NEEDS_CPP20: [u32; 3] = [2, 10, 0];
+
+/// The shim compiled against `libtorch`; made when it is not there, which takes one to two minutes and a C++ compiler.
+///
+/// Kept in the data folder per libtorch (place, version, time) and source, so that a change of either makes
+/// another.
+#[expect(clippy::disallowed_methods, reason = "the time that it took is shown")]
+pub fn prepare_shim(
+    libtorch: &Libtorch,
+    source: ShimSource<'_>,
+    options: &ShimOptions,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let shims = shims(options)?;
+    let folder = shim_folder(libtorch, source, options)?;
+    let library = folder.join(LIBRARY);
+    let is_done = || library.is_file() && !options.rebuilds;
+    if is_done() {
+        return Ok(library);
+    }
+    fs::create_dir_all(&shims).map_err(|e| cannot_write(&shims, e))?;
+    let never = Stop::default();
+    let _lock = lock(&shims, options.stop.as_ref().unwrap_or(&never), progress)?;
+    if is_done() {
+        return Ok(library);
+    }
+    let compiler = compiler(&options.environment)?;
+    progress.note(&format!(
+        "compiling the shim for PyTorch {} in '{}' with {} (once; it takes one to two minutes)",
+        libtorch.version_text(),
+        libtorch.lib_dir.display(),
+        compiler.display()
+    ));
+    let staging = shims.join(".new");
+    clear(&staging)?;
+    fs::create_dir_all(&staging).map_err(|e| cannot_write(&staging, e))?;
+    let start = Instant::now();
+    let mut build =
+        Build { compiler, libtorch, folder: &staging, stop: options.stop.as_ref(), progress };
+    let built = build.build(source);
+    if built.is_err() {
+        // The first error is the one to tell.
+        let _ = clear(&staging);
+    }
+    // Whatever failed after a request failed because of it.
+    options.stop.as_ref().map_or(Ok(()), Stop::check)?;
+    built?;
+    clear(&folder)?;
+    fs::rename(&staging, &folder).map_err(|e| cannot_write(&folder, e))?;
+    let seconds = start.elapsed().as_secs_f64();
+    progress.note(&format!("the shim for PyTorch is compiled, in {seconds:.1} s"));
+    Ok(library)
+}
+
+/// The folder of all shims.
+fn shims(options: &ShimOptions) -> Result<PathBuf> {
+    let data_folder = match &options.data_folder {
+        Some(folder) => folder.clone(),
+        None => data_folder(&options.environment)?,
+    };
+    Ok(data_folder.join("shims"))
+}
+
+/// Where the shim of a libtorch is, once it is compiled.
+pub fn shim_folder(
+    libtorch: &Libtorch,
+    source: ShimSource<'_>,
+    options: &ShimOptions,
+) -> Result<PathBuf> {
+    let name = format!("pytorch-{}-{}", libtorch.version_text(), key(libtorch, source)?);
+    Ok(shims(options)?.join(name))
+}
+
+fn clear(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| cannot_write(folder, e))?;
+    }
+    Ok(())
+}
+
+/// Identifies a libtorch and a source: a hash of both.
+fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
+    let library = libtorch.library();
+    let failed = |source| RuntimeError::Read { path: library.clone(), source };
+    let metadata = fs::metadata(&library).map_err(failed)?;
+    let modified = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
+    let mut hash = Sha256::new();
+    hash.update(RECIPE.to_le_bytes());
+    hash.update(fs::canonicalize(&library).map_err(failed)?.as_os_str().as_encoded_bytes());
+    hash.update(metadata.len().to_le_bytes());
+    hash.update(modified.map_or(0, |m| m.as_nanos()).to_le_bytes());
+    source.iter().for_each(|(name, text)| {
+        hash.update(name);
+        hash.update(text);
+    });
+    Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// `$CXX`, else the first of the usual ones on `$PATH`.
+fn compiler(environment: &Environment) -> Result<PathBuf> {
+    let named = environment.path("CXX");
+    let path = environment.get("PATH").unwrap_or_default();
+    let find =
+        |name: &Path| std::env::split_paths(&path).map(|d| d.join(name)).find(|p| p.is_file());
+    let usual = ["c++", "g++", "clang++"].iter().find_map(|name| find(Path::new(name)));
+    match named {
+        Some(named) => Ok(find(&named).unwrap_or(named)),
+        None => usual.ok_or_else(|| {
+            Error::unavailable(
+                "PyTorch models need a C++ compiler once, to prepare the shim, and none of c++, g++ and \
+                 clang++ is on PATH: install one (on Debian and Ubuntu: apt-get install g++), or name it \
+                 with CXX",
+            )
+        }),
+    }
+}
+
+struct Build<'a> {
+    compiler: PathBuf,
+    libtorch: &'a Libtorch,
+    folder: &'a Path,
+    stop: Option<&'a Stop>,
+    progress: &'a mut dyn Progress,
+}
+
+const NEW_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=1";
+const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
+
+/// The first lines of a compiler's output that name an error.
+fn first_errors(output: &str) -> String {
+    let is_error = |line: &&str| line.contains("error") || line.contains("undefined");
+    let errors: Vec<&str> = output.lines().filter(is_error).take(6).collect();
+    if errors.is_empty() { output.chars().take(2000).collect() } else { errors.join("\n") }
+}
+
+impl Build<'_> {
+    fn build(&mut self, source: ShimSource<'_>) -> Result<()> {
+        for (name, text) in source {
+            let path = self.folder.join(name);
+            fs::write(&path, text).map_err(|e| cannot_write(&path, e))?;
+        }
+        let stand_ins = self.make_stand_ins()?;
+        let first = source.first().map_or("", |(name, _)| name);
+        let is_new = self.libtorch.version >= NEEDS_CPP20;
+        let standards = if is_new { ["c++20", "c++17"] } else { ["c++17", "c++20"] };
+        let mut attempt = (standards[0], NEW_STRINGS);
+        let mut refused = match self.compile(first, attempt, &stand_ins)? {
+            Ok(()) => return Ok(()),
+            Err(output) => output,
+        };
+        // Wheels before 2.7 were built with the older form of std::string, and only the linker notices.
+        attempt = if refused.contains("undefined reference") || refused.contains("undefined symbol")
+        {
+            (standards[0], OLD_STRINGS)
+        } else {
+            (standards[1], NEW_STRINGS)
+        };
+        if let Err(output) = self.compile(first, attempt, &stand_ins)? {
+            if attempt.1 == OLD_STRINGS {
+                refused = output;
+            }
+            return Err(self.refused(&first_errors(&refused)));
+        }
+        Ok(())
+    }
+
+    fn refused(&self, output: &str) -> Error {
+        Error::unavailable(format!(
+            "cannot compile the shim for PyTorch {} in '{}' with {}:\n{output}",
+            self.libtorch.version_text(),
+            self.libtorch.lib_dir.display(),
+            self.compiler.display()
+        ))
+    }
+
+    /// The inner `Err` holds the compiler's output.
+    fn compile(
+        &mut self,
+        source: &str,
+        (standard, strings): (&str, &str),
+        stand_ins: &[String],
+    ) -> Result<Result<(), String>> {
+        let lib_dir = self.libtorch.lib_dir.display();
+        let mut command = Command::new(&self.compiler);
+        command.current_dir(self.folder);
+        command.args([&format!("-std={standard}"), strings, "-O2", "-fPIC", "-shared", "-w"]);
+        for dir in self.libtorch.include_dirs() {
+            // The compiler's own order holds for the system's headers.
+            if dir != Path::new("/usr/include") {
+                command.arg("-I").arg(dir);
+            }
+        }
+        command.args([source, "-o", LIBRARY]);
+        // First, so that they are there when libtorch asks for them.
+        command.arg("-Wl,--no-as-needed").args(stand_ins);
+        command.arg(format!("-L{lib_dir}")).args(["-ltorch_cpu", "-lc10"]);
+        // What libtorch itself lacks is not looked for before it is used.
+        command.args(["-Wl,-z,defs", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
+        command.arg(format!("-Wl,-rpath,$ORIGIN:{lib_dir}"));
+        self.run(command)
+    }
+
+    fn run(&mut self, command: Command) -> Result<Result<(), String>> {
+        self.stop.map_or(Ok(()), Stop::check)?;
+        let output = interruptible::output(command, self.stop, self.progress)
+            .map_err(|source| RuntimeError::Start { program: self.compiler.clone(), source })?;
+        self.stop.map_or(Ok(()), Stop::check)?;
+        Ok(if output.status.success() { Ok(()) } else { Err(output.errors) })
+    }
+
+    /// Empty libraries under the names of others.
+    ///
+    /// A libtorch built for GPUs wants CUDA's to be there even where none of their functions will be called.
+    /// Compiled models (AOTInductor packages) want a `libtorch.so`, which has nothing but links to its parts, and
+    /// would bring in that of another libtorch if there were none.
+    fn make_stand_ins(&mut self) -> Result<Vec<String>> {
+        let mut made = vec!["libtorch.so".to_owned()];
+        for name in missing_libraries(&self.libtorch.library()) {
+            if !name.starts_with("libcu") && !name.starts_with("libnv") {
+                return Err(Error::unavailable(format!(
+                    "'{}' needs '{name}', which is not on this machine",
+                    self.libtorch.library().display()
+                )));
+            }
+            made.push(name);
+        }
+        made.iter().try_for_each(|name| self.make_stand_in(name))?;
+        Ok(made)
+    }
+
+    fn make_stand_in(&mut self, name: &str) -> Result<()> {
+        let mut command = Command::new(&self.compiler);
+        command.current_dir(self.folder).args(["-shared", "-nostdlib", "-x", "c", "/dev/null"]);
+        command.arg(format!("-Wl,-soname,{name}")).args(["-o", name]);
+        self.run(command)?.map_err(|output| {
+            self.refused(&format!("a stand-in for '{name}': {}", first_errors(&output)))
+        })
+    }
+}
+
+/// Names of the libraries that the loader would not find. None where it cannot be asked.
+fn missing_libraries(library: &Path) -> Vec<String> {
+    let Ok(output) = Command::new("ldd").arg(library).stdin(Stdio::null()).output() else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let missing = text.lines().filter(|line| line.ends_with("not found"));
+    missing.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SilentProgress;
+
+    #[test]
+    fn without_a_compiler_the_package_is_named() {
+        let error = compiler(&Environment::of([("PATH", "/nowhere")])).expect_err("none");
+        assert!(error.message().contains("apt-get install g++"), "{error}");
+    }
+
+    #[test]
+    fn the_output_of_the_compiler_is_in_the_error() {
+        let folder = tempfile::tempdir().expect("folder");
+        let libtorch = Libtorch {
+            lib_dir: folder.path().to_path_buf(),
+            include_dir: folder.path().to_path_buf(),
+            version: [1, 13, 0],
+        };
+        fs::write(libtorch.library(), "").expect("written");
+        let options = |cxx: &str| ShimOptions {
+            data_folder: Some(folder.path().join("data")),
+            ..ShimOptions::new(&Environment::of([("CXX", cxx)]))
+        };
+        let prepare = |cxx| {
+            let source: ShimSource<'_> = &[("a.cpp", "int x;")];
+            prepare_shim(&libtorch, source, &options(cxx), &mut SilentProgress)
+        };
+        let error = prepare("/nowhere/c++").expect_err("no compiler");
+        assert!(error.message().starts_with("cannot start '/nowhere/c++'"), "{error}");
+        let error = prepare("false").expect_err("refuses");
+        assert!(
+            error.message().starts_with("cannot compile the shim for PyTorch 1.13.0"),
+            "{error}"
+        );
+        assert!(!folder.path().join("data/shims").join(LIBRARY).exists());
+    }
+}

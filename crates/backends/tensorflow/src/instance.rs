@@ -1,0 +1,101 @@
+//! One executor of a model.
+
+use std::sync::Arc;
+
+use galatea_backend::{
+    Batch, ModelInstance,
+    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
+};
+use galatea_config::ModelConfig;
+use galatea_division_faults::DivisionFault;
+use galatea_types::{DataType, Error, Result};
+
+use crate::{
+    model::TensorFlowModel,
+    sessions::SessionUse,
+    tensorflow::{Point, Tensor},
+};
+
+/// Runs one batch after another on a session that other instances may use too.
+pub(crate) struct TensorFlowInstance {
+    model: Arc<TensorFlowModel>,
+    session: SessionUse,
+}
+
+impl TensorFlowInstance {
+    pub fn new(model: Arc<TensorFlowModel>, session: SessionUse) -> Self {
+        Self { model, session }
+    }
+
+    fn tensor(&self, data_type: DataType, joined: Joined<'_>) -> Result<Tensor> {
+        let library = &self.model.library;
+        let over = |data| Tensor::over(library, data, &joined.shape, data_type);
+        match joined.content {
+            Content::Elements(data) => over(data),
+            Content::OnDevice(data) => over(data.to_host()?),
+            Content::Texts(texts) => Tensor::texts(library, &texts, &joined.shape),
+        }
+    }
+}
+
+impl GroupRunner for TensorFlowInstance {
+    type Inputs = Vec<(Point, Tensor)>;
+    type Outputs = Vec<Tensor>;
+
+    fn config(&self) -> &ModelConfig {
+        &self.model.config
+    }
+
+    fn is_scalar(&self, input: usize) -> bool {
+        self.session.scalars.get(input).copied().unwrap_or(false)
+    }
+
+    /// A graph has no value of its own for an input.
+    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
+        let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
+        specs
+            .zip(joined)
+            .map(|((spec, &point), joined)| {
+                let joined = joined.ok_or_else(|| missing(spec))?;
+                Ok((point, self.tensor(spec.data_type, joined)?))
+            })
+            .collect()
+    }
+
+    fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Vec<Tensor>> {
+        let points: Vec<Point> =
+            wanted.iter().filter_map(|&number| self.session.outputs.get(number).copied()).collect();
+        self.model.placement.place(|place| self.session.session.run(&inputs, &points, place))
+    }
+
+    fn is_of_one_request(&self, error: &Error) -> bool {
+        DivisionFault::is_cause_of(error)
+    }
+
+    fn outputs(&self, outputs: Vec<Tensor>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
+        let specs =
+            wanted.iter().filter_map(|&number| self.model.config.model_outputs().get(number));
+        specs
+            .zip(outputs)
+            .map(|(spec, tensor)| {
+                if tensor.data_type() != Some(spec.data_type) {
+                    return Err(Error::internal(format!(
+                        "output '{}' of model '{}' has another datatype than the configured {}",
+                        spec.name,
+                        self.model.config.name(),
+                        spec.data_type
+                    )));
+                }
+                let shape = tensor.shape();
+                let data = tensor.into_buffer(&shape)?;
+                Ok(ModelOutput { shape, data })
+            })
+            .collect()
+    }
+}
+
+impl ModelInstance for TensorFlowInstance {
+    fn execute(&mut self, batch: &mut Batch) {
+        batching::execute(self, batch);
+    }
+}

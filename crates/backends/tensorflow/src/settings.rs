@@ -1,0 +1,79 @@
+//! Parameters of a model, read and checked. Names and texts are Triton's.
+
+use std::collections::BTreeMap;
+
+use galatea_backend::{LoadContext, Settings as Source};
+use galatea_config::{Diagnostic, FieldPath};
+use galatea_types::{Code, Error, Result};
+
+pub(crate) const GRAPH_TAG: &str = "TF_GRAPH_TAG";
+pub(crate) const SIGNATURE_DEF: &str = "TF_SIGNATURE_DEF";
+pub(crate) const INIT_OPS_FILE: &str = "TF_INIT_OPS_FILE";
+/// What TensorFlow's own exports call the graph that is to be served, and its function.
+pub(crate) const DEFAULT_TAG: &str = "serve";
+pub(crate) const DEFAULT_SIGNATURE: &str = "serving_default";
+
+/// What a model's configuration and the command line ask of its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `None`: not said, or 0, so the layout chooses.
+    pub intra_op_threads: Option<i32>,
+    pub inter_op_threads: Option<i32>,
+    pub has_own_threads: bool,
+    /// Instances that share a session. `None`: all.
+    pub share_count: Option<usize>,
+    pub soft_placement: bool,
+    pub graph_level: Option<i32>,
+}
+
+impl Settings {
+    pub fn read(context: &LoadContext) -> Result<Self> {
+        let config = &context.config;
+        let parameters = Source::of_model(config.parameters());
+        let model = config.name();
+        let share_count = parameters.number::<i64>("MAX_SESSION_SHARE_COUNT")?;
+        if share_count.is_some_and(|count| count <= 0) {
+            return Err(out_of_range("MAX_SESSION_SHARE_COUNT", "positive", model));
+        }
+        Ok(Self {
+            intra_op_threads: threads("TF_NUM_INTRA_THREADS", &parameters, model)?,
+            inter_op_threads: threads("TF_NUM_INTER_THREADS", &parameters, model)?,
+            has_own_threads: is_on("TF_USE_PER_SESSION_THREADS", &parameters)?,
+            share_count: share_count.and_then(|count| usize::try_from(count).ok()),
+            soft_placement: Source::of(&context.backend_config)
+                .boolean("allow-soft-placement")?
+                .unwrap_or(true),
+            graph_level: config.optimization().graph_level,
+        })
+    }
+}
+
+fn threads(key: &'static str, parameters: &Source<'_>, model: &str) -> Result<Option<i32>> {
+    let count = parameters.number::<i32>(key)?;
+    if count.is_some_and(|count| count < 0) {
+        return Err(out_of_range(key, "non-negative", model));
+    }
+    Ok(count.filter(|&count| count > 0))
+}
+
+fn out_of_range(key: &'static str, wanted: &str, model: &str) -> Error {
+    Diagnostic::error(format!(
+        "parameter '{key}' must be {wanted} number for TensorFlow model '{model}'"
+    ))
+    .about(FieldPath::from("parameters").named(key).field("value").field("string_value"))
+    .into_error(Code::InvalidArg)
+}
+
+/// Triton's own example writes `yes`.
+fn is_on(key: &str, parameters: &Source<'_>) -> Result<bool> {
+    match parameters.get(key).map(str::to_ascii_lowercase).as_deref() {
+        Some("yes" | "on") => Ok(true),
+        Some("no" | "off") => Ok(false),
+        _ => Ok(parameters.boolean(key)?.unwrap_or(false)),
+    }
+}
+
+/// A parameter that is a name; empty counts as not given.
+pub(crate) fn name<'p>(parameters: &'p BTreeMap<String, String>, key: &str) -> Option<&'p str> {
+    parameters.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,181 @@
+//! Tensors of the library.
+
+use std::{
+    ffi::{c_int, c_void},
+    ptr::NonNull,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use galatea_library_memory::buffer_over;
+use galatea_types::{Buffer, DataType, Error, Result, Shape};
+
+use super::{
+    element::{STRING, data_type_of, type_number},
+    functions::{RawString, RawTensor},
+    library::{Library, non_null},
+    strings::{Texts, to_length_prefixed},
+};
+
+/// A tensor in the form the library works with. Immutable once made.
+pub(crate) struct Tensor {
+    library: Arc<Library>,
+    tensor: NonNull<RawTensor>,
+}
+
+// SAFETY: nothing is written after construction; reads from several threads are allowed, and the count of those who
+// hold the memory behind it is atomic.
+unsafe impl Send for Tensor {}
+// SAFETY: as above.
+unsafe impl Sync for Tensor {}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // SAFETY: owned by this object, released once.
+        unsafe { (self.library.functions.delete_tensor)(self.tensor.as_ptr()) };
+    }
+}
+
+impl Tensor {
+    /// A tensor over `data`, which the library copies only where it does not begin on a multiple of what its kernels
+    /// need (64 bytes). `data` must hold exactly `dims` elements of a fixed-size type.
+    pub fn over(
+        library: &Arc<Library>,
+        data: Bytes,
+        dims: &[i64],
+        data_type: DataType,
+    ) -> Result<Self> {
+        if Shape::from(dims).byte_size(data_type) != Some(data.len()) {
+            return Err(Error::internal(format!(
+                "a tensor of shape {} and type {data_type} cannot lie over {} bytes",
+                Shape::from(dims),
+                data.len()
+            )));
+        }
+        let (start, length) = (data.as_ptr().cast_mut().cast(), data.len());
+        let owner = Box::into_raw(Box::new(data)).cast();
+        // SAFETY: the memory lives until `free_bytes` is called, by the library or here. It is lent and not given
+        // away (the library knows that by the deallocator), so that no kernel writes to it.
+        unsafe {
+            Self::new(library, type_number(data_type), dims, (start, length), (free_bytes, owner))
+        }
+    }
+
+    /// A tensor of texts, which are copied. `dims` must have as many elements as there are texts.
+    pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
+        if Shape::from(dims).element_count() != Some(texts.len()) {
+            return Err(Error::internal(format!(
+                "{} texts do not fill shape {}",
+                texts.len(),
+                Shape::from(dims)
+            )));
+        }
+        let mut texts = Box::new(Texts::new(library, texts)?);
+        let (start, length) = (texts.as_mut_ptr(), texts.byte_size());
+        let owner = Box::into_raw(texts).cast();
+        // SAFETY: as above; whoever in the library still holds the texts after this tensor holds its memory.
+        unsafe { Self::new(library, STRING, dims, (start, length), (free_texts, owner)) }
+    }
+
+    /// # Safety
+    /// The memory has the size that shape and type say, and lives until the deallocator is called, which is called here
+    /// or by the library, once.
+    unsafe fn new(
+        library: &Arc<Library>,
+        number: c_int,
+        dims: &[i64],
+        (data, length): (*mut c_void, usize),
+        (free, owner): (super::functions::FreeData, *mut c_void),
+    ) -> Result<Self> {
+        let rank = c_int::try_from(dims.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the shape is valid for the call; the rest as the caller says.
+        let made = unsafe {
+            (library.functions.new_tensor)(number, dims.as_ptr(), rank, data, length, free, owner)
+        };
+        Ok(Self { library: library.clone(), tensor: non_null(made)? })
+    }
+
+    /// Takes over a tensor that a run returned.
+    ///
+    /// # Safety
+    /// `tensor` must be null or come from a run and be owned by nobody else.
+    pub(super) unsafe fn adopt(library: &Arc<Library>, tensor: *mut RawTensor) -> Result<Self> {
+        Ok(Self { library: library.clone(), tensor: non_null(tensor)? })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut RawTensor {
+        self.tensor.as_ptr()
+    }
+
+    /// `None`: a type that no request can carry.
+    pub fn data_type(&self) -> Option<DataType> {
+        // SAFETY: the tensor is alive.
+        data_type_of(unsafe { (self.library.functions.tensor_type)(self.as_ptr()) })
+    }
+
+    pub fn shape(&self) -> Shape {
+        let functions = &self.library.functions;
+        // SAFETY: the tensor is alive, and the index below its rank.
+        let dims: Vec<i64> = unsafe {
+            let rank = (functions.dimensions)(self.as_ptr());
+            (0..rank).map(|index| (functions.dimension)(self.as_ptr(), index)).collect()
+        };
+        Shape::from(dims)
+    }
+
+    fn raw_data(&self) -> (*const u8, usize) {
+        // SAFETY: the tensor is alive; the pointer is only read through.
+        unsafe {
+            let data = (self.library.functions.data)(self.as_ptr());
+            (data.cast_const().cast(), (self.library.functions.byte_size)(self.as_ptr()))
+        }
+    }
+
+    /// The elements in the form of [`galatea_types::Tensor::data`]: of a fixed size without a copy.
+    pub fn into_buffer(self, shape: &Shape) -> Result<Buffer> {
+        let wrong = || {
+            Error::internal(format!(
+                "an output of shape {shape} has other bytes than its shape says"
+            ))
+        };
+        let data_type = self.data_type().ok_or_else(wrong)?;
+        let (data, length) = self.raw_data();
+        if data_type == DataType::Bytes {
+            let count = shape.element_count().ok_or_else(wrong)?;
+            if count == 0 {
+                return Ok(Buffer::default());
+            }
+            if data.is_null() || length < count.saturating_mul(size_of::<RawString>()) {
+                return Err(wrong());
+            }
+            // SAFETY: the tensor is alive and has this many texts.
+            let wire = unsafe { to_length_prefixed(&self.library, data.cast(), count) };
+            return wire.map(Buffer::from);
+        }
+        if shape.byte_size(data_type) != Some(length) {
+            return Err(wrong());
+        }
+        match NonNull::new(data.cast_mut()) {
+            Some(data) if length > 0 => {
+                // SAFETY: the tensor holds this many bytes as long as it lives; nobody writes to them.
+                Ok(unsafe { buffer_over(self, data, length) })
+            }
+            _ if length == 0 => Ok(Buffer::default()),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// # Safety
+/// `owner` is a box of bytes that was given away for this.
+unsafe extern "C" fn free_bytes(_: *mut c_void, _: usize, owner: *mut c_void) {
+    // SAFETY: as said; called once.
+    drop(unsafe { Box::from_raw(owner.cast::<Bytes>()) });
+}
+
+/// # Safety
+/// `owner` is a box of texts that was given away for this.
+unsafe extern "C" fn free_texts(_: *mut c_void, _: usize, owner: *mut c_void) {
+    // SAFETY: as said; called once.
+    drop(unsafe { Box::from_raw(owner.cast::<Texts>()) });
+}

@@ -1,0 +1,263 @@
+//! The file: a zip archive with a compiled library, what it needs beside it, and notes about both.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, Read},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use tempfile::TempDir;
+use zip::{
+    ZipArchive,
+    read::{ArchiveOffset, Config},
+};
+
+use super::elf;
+
+/// Folder of the compiled models inside the archive, below a folder named after the file or not.
+const MODELS: &str = "data/aotinductor/";
+const LIBRARY: &str = ".so";
+const METADATA: &str = "_metadata.json";
+
+/// Longest notes and sources, which are read whole. A network of a thousand layers has some megabytes of source.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// Packages hold code and weights, which hardly shrink: one that unpacks to more than this times its own size, and this
+/// much more, is made to fill the disk.
+const MAX_GROWTH: u64 = 16;
+const ALWAYS_UNPACKED: u64 = 64 << 20;
+
+/// Why an archive cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ArchiveError {
+    #[error("it is no package of torch._inductor.aoti_compile_and_package: {0}")]
+    NoZip(String),
+    #[error(
+        "it holds no compiled code: torch._inductor.aoti_compile_and_package makes a package of an exported \
+         program"
+    )]
+    NotCompiled,
+    #[error("it holds several models ({0}), of which none is called 'model'")]
+    SeveralModels(String),
+    #[error(
+        "it holds sources, but no compiled library: make it without aot_inductor.package_cpp_only"
+    )]
+    SourcesOnly,
+    #[error(
+        "its weights lie outside of the compiled library ('{0}'), which is not supported: make it without \
+         aot_inductor.package_constants_on_disk_format and with aot_inductor.package_constants_in_so"
+    )]
+    WeightsOutside(String),
+    #[error(
+        "it calls operators that have no stable C function ({0}), which is not supported: only PyTorch's own \
+         operators can be used in a package"
+    )]
+    ForeignOperators(String),
+    #[error("'{member}' in it has more than {limit} bytes")]
+    TextTooLong { member: String, limit: u64 },
+    #[error("it unpacks to more than {limit} bytes, {MAX_GROWTH} times its own size and 64 MiB")]
+    TooLarge { limit: u64 },
+    #[error(
+        "it cannot be unpacked into '{}' (TMPDIR names another folder): {reason}", folder.display()
+    )]
+    Unpack { folder: PathBuf, reason: String },
+}
+
+/// An unpacked package: a folder that goes with it.
+pub(super) struct Package {
+    pub folder: TempDir,
+    pub library: PathBuf,
+    /// What the compiler noted: `AOTI_DEVICE_KEY`, `AOTI_CPU_ISA`, ...
+    pub metadata: BTreeMap<String, String>,
+    /// The code in C++; empty where the package leaves it out.
+    pub source: String,
+}
+
+type Archive = ZipArchive<File>;
+
+impl Package {
+    pub fn unpack(path: &Path) -> Result<Self, ArchiveError> {
+        let no_zip = |e: &dyn std::fmt::Display| ArchiveError::NoZip(e.to_string());
+        let file = File::open(path).map_err(|e| no_zip(&e))?;
+        let own_size = file.metadata().map_err(|e| no_zip(&e))?.len();
+        let limit = own_size.saturating_mul(MAX_GROWTH).saturating_add(ALWAYS_UNPACKED);
+        // PyTorch puts records of ZIP64 behind a directory that needs none: who looks for the directory's beginning from its end
+        // takes the second entry for the first where the first is as long as these records.
+        let from_start = Config { archive_offset: ArchiveOffset::Known(0) };
+        let mut archive = ZipArchive::with_config(from_start, file).map_err(|e| no_zip(&e))?;
+        let members = members(&archive)?;
+        let library = library(&members)?;
+        refuse_weights_outside(&archive, &members)?;
+        let metadata = read_metadata(&mut archive, &members, &library)?;
+        refuse_foreign_operators(&mut archive, &members, &library)?;
+        let source = members.get(&format!("{}.cpp", stem(&library)));
+        let source = source.map(|place| read_text(&mut archive, place)).transpose()?;
+        let folder = unpack(&mut archive, &members, limit)?;
+        let library = folder.path().join(library);
+        elf::make_unloadable(&library).map_err(|e| cannot_unpack(folder.path(), &e))?;
+        Ok(Self { folder, library, metadata, source: source.unwrap_or_default() })
+    }
+}
+
+/// Files of the model by name, with their places in the archive.
+fn members(archive: &Archive) -> Result<BTreeMap<String, String>, ArchiveError> {
+    let names: Vec<String> = archive.file_names().flatten().map(|n| n.into_owned()).collect();
+    let below = |name: &String| {
+        let (before, rest) = name.split_once(MODELS)?;
+        let (model, file) = rest.split_once('/')?;
+        let is_plain = [model, file].iter().all(|word| is_plain(word));
+        let is_top = before.is_empty() || before.find('/') == Some(before.len() - 1);
+        (is_plain && is_top).then(|| (model.to_owned(), file.to_owned(), name.clone()))
+    };
+    let found: Vec<_> = names.iter().filter_map(below).collect();
+    let models: BTreeSet<&str> = found.iter().map(|(model, ..)| model.as_str()).collect();
+    let model = match (models.first(), models.len()) {
+        (None, _) => return Err(ArchiveError::NotCompiled),
+        (Some(&only), 1) => only.to_owned(),
+        _ if models.contains("model") => "model".to_owned(),
+        _ => return Err(ArchiveError::SeveralModels(join(models.iter().copied()))),
+    };
+    let of_model = found.into_iter().filter(|(owner, ..)| *owner == model);
+    Ok(of_model.map(|(_, file, place)| (file, place)).collect())
+}
+
+/// Whether a word can be nothing but a file in a folder.
+fn is_plain(word: &str) -> bool {
+    !matches!(word, "" | "." | "..") && !word.contains(['/', '\\', '\0'])
+}
+
+fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The wrapper, where kernels lie beside it as libraries of their own.
+fn library(members: &BTreeMap<String, String>) -> Result<String, ArchiveError> {
+    let libraries = || members.keys().filter(|name| name.ends_with(LIBRARY));
+    let wrapper = libraries().find(|name| name.ends_with(".wrapper.so"));
+    wrapper.or_else(|| libraries().next()).cloned().ok_or(ArchiveError::SourcesOnly)
+}
+
+fn refuse_weights_outside(
+    archive: &Archive,
+    members: &BTreeMap<String, String>,
+) -> Result<(), ArchiveError> {
+    let beside = members.keys().find(|name| name.ends_with("_weights.blob")).cloned();
+    let listed = || {
+        let mut names = archive.file_names().flatten();
+        names.find(|name| name.ends_with("_weights_config.json")).map(|name| name.into_owned())
+    };
+    beside.or_else(listed).map_or(Ok(()), |name| Err(ArchiveError::WeightsOutside(name)))
+}
+
+fn read_metadata(
+    archive: &mut Archive,
+    members: &BTreeMap<String, String>,
+    library: &str,
+) -> Result<BTreeMap<String, String>, ArchiveError> {
+    let of_library = format!("{}{METADATA}", stem(library));
+    let any = || members.keys().find(|name| name.ends_with(METADATA));
+    let place = members.get(&of_library).or_else(|| members.get(any()?));
+    let Some(place) = place else { return Ok(BTreeMap::new()) };
+    let text = read_text(archive, place)?;
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+fn stem(library: &str) -> &str {
+    library.strip_suffix(LIBRARY).unwrap_or(library)
+}
+
+fn read_text(archive: &mut Archive, place: &str) -> Result<String, ArchiveError> {
+    let mut text = String::new();
+    let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+    // Whatever size the archive announces.
+    let read = member.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text);
+    match read.map_err(|e| ArchiveError::NoZip(e.to_string()))? as u64 {
+        0..=MAX_TEXT_BYTES => Ok(text),
+        _ => Err(ArchiveError::TextTooLong { member: place.to_owned(), limit: MAX_TEXT_BYTES }),
+    }
+}
+
+#[derive(Deserialize)]
+struct ForeignNodes {
+    nodes: Vec<ForeignNode>,
+}
+
+#[derive(Deserialize)]
+struct ForeignNode {
+    node: ForeignCall,
+}
+
+#[derive(Deserialize)]
+struct ForeignCall {
+    target: String,
+}
+
+/// These go through an executor that only libtorch's C++ interface offers.
+fn refuse_foreign_operators(
+    archive: &mut Archive,
+    members: &BTreeMap<String, String>,
+    library: &str,
+) -> Result<(), ArchiveError> {
+    let Some(place) = members.get(&format!("{}.json", stem(library))) else { return Ok(()) };
+    let text = read_text(archive, place)?;
+    let targets: BTreeSet<String> = match serde_json::from_str::<ForeignNodes>(&text) {
+        Ok(list) => list.nodes.into_iter().map(|n| n.node.target).collect(),
+        Err(_) => BTreeSet::from(["listed in a form that is not known".to_owned()]),
+    };
+    if targets.is_empty() {
+        return Ok(());
+    }
+    Err(ArchiveError::ForeignOperators(join(targets.iter().map(String::as_str))))
+}
+
+/// Everything but sources: kernels for GPUs are opened by name. Not more than `limit` bytes, whatever sizes the archive
+/// announces.
+fn unpack(
+    archive: &mut Archive,
+    members: &BTreeMap<String, String>,
+    limit: u64,
+) -> Result<TempDir, ArchiveError> {
+    let parent = std::env::temp_dir();
+    let folder = tempfile::Builder::new()
+        .prefix("galatea-pt2-")
+        // Nobody else may change code that is about to be run.
+        .permissions(fs::Permissions::from_mode(0o700))
+        .tempdir_in(&parent)
+        .map_err(|e| cannot_unpack(&parent, &e))?;
+    let mut left = limit;
+    for (file, place) in members.iter().filter(|(file, _)| !is_source(file)) {
+        let target = folder.path().join(file);
+        let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+        let written = write(&mut member.take(left.saturating_add(1)), &target)
+            .map_err(|e| cannot_unpack(folder.path(), &e))?;
+        left = left.checked_sub(written).ok_or(ArchiveError::TooLarge { limit })?;
+    }
+    Ok(folder)
+}
+
+fn is_source(file: &str) -> bool {
+    [".cpp", ".h", ".o", ".json"].iter().any(|suffix| file.ends_with(suffix))
+}
+
+/// Returns how many bytes there were.
+fn write(from: &mut dyn Read, to: &Path) -> io::Result<u64> {
+    let mut target = File::create(to)?;
+    let written = io::copy(from, &mut target)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
+    Ok(written)
+}
+
+fn cannot_unpack(folder: &Path, error: &io::Error) -> ArchiveError {
+    ArchiveError::Unpack { folder: folder.to_path_buf(), reason: error.to_string() }
+}
+
+/// Reads a package as a load does before it opens the library in it: for fuzzing.
+#[doc(hidden)]
+pub fn read_package(path: &Path) -> Result<(), String> {
+    Package::unpack(path).map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

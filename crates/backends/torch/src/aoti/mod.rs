@@ -1,0 +1,30 @@
+//! AOTInductor packages (`model.pt2`): compiled code that calls libtorch through its stable C functions.
+//!
+//! # Invariants
+//! - What is unsafe is in `functions`, `tensor`, `container` and `object`.
+//! - Code stays mapped as long as any tensor that it made.
+//! - Bytes of a request are never given to compiled code, which may write to its inputs: it gets a copy.
+
+mod archive;
+mod call_spec;
+mod checks;
+mod container;
+mod elf;
+mod functions;
+mod instance;
+mod model;
+mod naming;
+mod object;
+mod shared_package;
+mod target;
+mod tensor;
+
+#[doc(hidden)]
+pub use archive::read_package;
+#[doc(hidden)]
+pub use call_spec::read_call_spec;
+#[doc(hidden)]
+pub use elf::make_unloadable;
+pub(crate) use model::PackageModel;
+pub(crate) use object::Runtime;
+pub(crate) use shared_package::SharedPackage;

@@ -1,0 +1,121 @@
+//! TorchScript models and AOTInductor packages, run by libtorch. It is opened at run time: TorchScript behind a small
+//! C++ shim with a plain C interface, packages through libtorch's own stable C functions.
+//!
+//! The shim's source travels in the program ([`SHIM`]) and is compiled against the libtorch that is to be used,
+//! because that has no stable interface of its own.
+//!
+//! # Invariants
+//! - Everything unsafe is in `torch`, a thin layer over the shim, and in a few files of `aoti`.
+//! - A model's weights are in memory once per device, however many instances it has, unless it writes to them.
+//! - Tensor bytes are not copied for a request alone, and once where several join; results are libtorch's own
+//!   memory.
+//! - No exception ends the process, and no integer division either (ADR 13): each becomes an error of that load or run.
+//!   What else can, a crash or an abort in the library, needs `isolation`.
+
+#![warn(missing_docs)]
+
+mod aoti;
+mod inspector;
+mod instance;
+mod load_error;
+mod loader_error;
+mod model;
+mod naming;
+mod outputs;
+mod settings;
+mod shared_model;
+mod torch;
+
+#[doc(hidden)]
+pub use aoti::{make_unloadable, read_call_spec, read_package};
+pub use inspector::TorchInspector;
+
+use std::{path::Path, sync::Arc};
+
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_config::{ConfigDraft, ModelConfig};
+use galatea_types::Result;
+
+use crate::{
+    aoti::{PackageModel, SharedPackage},
+    model::TorchModel,
+    shared_model::SharedModel,
+    torch::Library,
+};
+
+/// The shim's files by name; the first is to be compiled.
+pub const SHIM: [(&str, &str); 2] = [
+    ("galatea_torch.cpp", include_str!("../shim/galatea_torch.cpp")),
+    ("galatea_torch.h", include_str!("../shim/galatea_torch.h")),
+];
+
+/// The backend `pytorch`.
+pub struct TorchBackend {
+    library: Arc<Library>,
+}
+
+impl TorchBackend {
+    /// Opens the compiled shim at `path`, and libtorch with it. `cuda` is libtorch's part for GPUs
+    /// (`libtorch_cuda.so`) where it has one. Errors name the path and what is wrong with it.
+    pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<dyn Backend>> {
+        Self::with_stable_functions(path, cuda, None)
+    }
+
+    /// The same, with libtorch's stable C functions (`aoti_torch_*`), which packages use, taken from another library:
+    /// for tests beside a libtorch that is older than they are.
+    pub fn with_stable_functions(
+        path: &Path,
+        cuda: Option<&Path>,
+        stable: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        let library = Library::open(path, cuda, stable)?;
+        log::info!(
+            "opened PyTorch {} from '{}', GPUs: {}",
+            library.version(),
+            path.display(),
+            library.cuda_devices()
+        );
+        Ok(Arc::new(Self { library }))
+    }
+}
+
+impl Backend for TorchBackend {
+    fn name(&self) -> &str {
+        "pytorch"
+    }
+
+    fn runtime(&self) -> Option<String> {
+        Some(format!("PyTorch {}", self.library.version()))
+    }
+
+    /// Neither TorchScript nor a package states types and shapes. The names in a package are in the errors of
+    /// [`Backend::load`].
+    fn complete_config(
+        &self,
+        config: ConfigDraft,
+        _context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        log::warn!(
+            "skipping model configuration auto-complete for '{}': not supported for pytorch backend",
+            config.name()
+        );
+        Ok(config)
+    }
+
+    fn can_use_gpus(&self) -> bool {
+        self.library.cuda_devices() > 0
+    }
+
+    fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
+        if is_package(&context.config) {
+            let model = PackageModel::load(&self.library, &context)?;
+            return Ok(Box::new(SharedPackage(Arc::new(model))));
+        }
+        let model = TorchModel::load(&self.library, &context)?;
+        Ok(Box::new(SharedModel(Arc::new(model))))
+    }
+}
+
+fn is_package(config: &ModelConfig) -> bool {
+    config.platform() == "torch_aoti" || config.default_model_filename().ends_with(".pt2")
+}

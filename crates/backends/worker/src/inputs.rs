@@ -1,0 +1,63 @@
+//! From a client's request to what a worker gets.
+
+use std::sync::Arc;
+
+use galatea_config::ModelConfig;
+use galatea_types::{Error, InferRequest, Result, Tensor};
+
+use crate::{reshape, wire::holds_strings};
+
+/// The request's inputs in the shapes the model expects, in host memory; without `config` in those of the request.
+pub(crate) fn for_model(
+    config: Option<&ModelConfig>,
+    request: &InferRequest,
+) -> Result<Vec<Tensor>> {
+    let inputs = request.inputs.iter().map(|tensor| {
+        let mut tensor = tensor.on_host()?.into_owned();
+        check(&tensor).map_err(|e| e.prefixed(request.message_prefix()))?;
+        if let Some(config) = config
+            && let Some(spec) = config.input(&tensor.name)
+            && let Some(target) = &spec.reshape
+        {
+            tensor.shape = reshape::apply(&tensor.shape, &spec.dims, target, config.has_batching());
+        }
+        Ok(tensor)
+    });
+    inputs.collect()
+}
+
+/// The worker builds arrays over the bytes: they must be as many as the shape says.
+fn check(tensor: &Tensor) -> Result<()> {
+    let (elements, data) = (tensor.shape.element_count(), tensor.host()?);
+    let fits = match tensor.shape.byte_size(tensor.data_type) {
+        Some(size) => size == data.len(),
+        None => elements.is_some_and(|count| holds_strings(data, count)),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::invalid_arg(format!(
+        "input '{}' has {} bytes, which is not what {} elements of {} take",
+        tensor.name,
+        tensor.data.len(),
+        tensor.shape,
+        tensor.data_type
+    )))
+}
+
+/// The names of the requested outputs; all of the model's when the request names none.
+pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> Arc<[Arc<str>]> {
+    if request.outputs.is_empty() {
+        return all.clone();
+    }
+    request.outputs.as_slice().into()
+}
+
+/// The names of the outputs that the model is to give: those that are wanted, and the states of its sequence.
+pub(crate) fn given_outputs(wanted: &Arc<[Arc<str>]>, states: &[Arc<str>]) -> Arc<[Arc<str>]> {
+    if states.iter().all(|state| wanted.contains(state)) {
+        return wanted.clone();
+    }
+    let more = states.iter().filter(|state| !wanted.contains(state));
+    wanted.iter().chain(more).cloned().collect()
+}

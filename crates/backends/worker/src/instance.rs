@@ -1,0 +1,308 @@
+//! An instance of a model in a worker: sends batches to its worker and takes the responses.
+
+use std::{collections::HashMap, sync::Arc};
+
+use galatea_backend::{
+    Batch, ModelInstance, NOT_ITERATIVE, Pipeline, TakenRequest, WaitingBatches,
+};
+use galatea_config::{ModelConfig, Scheduling};
+use galatea_types::{Error, PreparedRequest, Result};
+
+use crate::{
+    batch_encoder::BatchEncoder,
+    connection::{Connection, Services},
+    exception::with_traceback,
+    execution::{Executed, Execution, Reply},
+    pace::Pace,
+    requests::ActiveRequests,
+    sent::{Sent, SentExecutions},
+    transport::ReceiveError,
+    worker::{Wait, Worker},
+};
+
+/// One worker and what is needed to send it requests.
+pub struct WorkerInstance<S: Services> {
+    name: String,
+    is_decoupled: bool,
+    /// Requests may be taken out of their batch to be answered later.
+    may_answer_later: bool,
+    /// Requests may come back to be executed again.
+    is_iterative: bool,
+    /// Those of the execution under way that were taken out, where they may come back.
+    taken: Vec<Taken>,
+    worker: Worker<S>,
+    encoder: BatchEncoder,
+    /// What was sent and has no reply yet.
+    sent: Arc<SentExecutions<S>>,
+    pace: Pace,
+}
+
+/// A request that was taken out of its batch.
+struct Taken {
+    index: usize,
+    key: u64,
+    request: PreparedRequest,
+}
+
+/// Bytes of tensors that wait in a worker, if it is more than one request: what takes long to be copied gains nothing from
+/// being there early, and would be in memory twice.
+const MAX_BYTES_AHEAD: usize = 256 << 10;
+
+/// What an instance is made of.
+pub struct InstanceOptions<'a, S: Services> {
+    /// In errors of the model's code.
+    pub name: &'a str,
+    /// Of the model.
+    pub config: &'a ModelConfig,
+    /// Of the model.
+    pub version: i64,
+    /// Requests may be taken out of their batch to be answered later.
+    pub may_answer_later: bool,
+    /// Which is ready.
+    pub worker: Worker<S>,
+}
+
+impl<S: Services> WorkerInstance<S> {
+    /// The instance whose model the worker has initialized.
+    pub fn new(options: InstanceOptions<'_, S>) -> Self {
+        let InstanceOptions { name, config, version, may_answer_later, worker } = options;
+        let sent = Arc::new(SentExecutions::new(worker.connection().clone()));
+        Self {
+            name: name.to_owned(),
+            is_decoupled: config.is_decoupled(),
+            may_answer_later,
+            is_iterative: is_iterative(config),
+            taken: Vec::new(),
+            worker,
+            encoder: BatchEncoder::new(config, version),
+            sent,
+            pace: Pace::default(),
+        }
+    }
+
+    fn connection(&self) -> &Arc<Connection<S>> {
+        self.worker.connection()
+    }
+
+    fn requests(&self) -> &ActiveRequests {
+        &self.connection().requests
+    }
+
+    /// Writes the message. `None`: every request of the batch is answered already.
+    fn prepare(&mut self, batch: &mut Batch) -> Option<Execution> {
+        let connection = self.connection().clone();
+        if let Some(error) = connection.lifecycle.error() {
+            batch.fail_all(error);
+            return None;
+        }
+        let execution = self.encoder.encode(batch, &connection);
+        if execution.requests.is_empty() {
+            return None;
+        }
+        batch.mark_input_done();
+        connection.waker.start_ticking();
+        if self.is_decoupled {
+            // Before the worker starts: a first response may come before `execute` has returned there.
+            self.take_out(batch, &execution.requests);
+        }
+        Some(execution)
+    }
+
+    /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
+    fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
+        let sent = Sent::new(batch.number(), execution, wait, byte_size(batch));
+        self.sent.send(sent, self.encoder.message())
+    }
+
+    /// The reply to the execution `id`.
+    fn receive(&mut self, id: u64, wait: Wait) -> Result<Executed, ReceiveError> {
+        let connection = self.connection().clone();
+        self.worker.receive(wait, |message| Executed::read(&connection, message, id))
+    }
+
+    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
+        match executed {
+            Executed::Failed { message, traceback } => {
+                self.fail(batch, sent, &self.failure(&message), &traceback);
+            }
+            Executed::Responses { by_key, has_raised } => {
+                if has_raised {
+                    batch.fail_taken();
+                }
+                self.deliver(batch, sent, by_key);
+            }
+        }
+    }
+
+    fn deliver(&mut self, batch: &mut Batch, sent: &[(usize, u64)], replies: Vec<(u64, Reply)>) {
+        let mut replies: HashMap<u64, Reply> = replies.into_iter().collect();
+        let mut left = Vec::new();
+        for &(index, key) in sent {
+            match replies.remove(&key) {
+                Some(Reply::ExecutedAgain) if self.is_decoupled => self.put_back(batch, key),
+                Some(Reply::ExecutedAgain) => {
+                    self.requests().remove(key);
+                    batch.execute_again(index);
+                }
+                Some(Reply::Response(content)) if self.is_decoupled => {
+                    content.err().into_iter().for_each(|e| self.requests().fail(key, &e));
+                }
+                Some(Reply::Response(content)) => {
+                    self.requests().remove(key);
+                    batch.respond_with(index, content);
+                }
+                None => left.push((index, key)),
+            }
+        }
+        self.taken.clear();
+        // Their responses come through a response sender, or came already.
+        if self.may_answer_later {
+            return self.take_out(batch, &left);
+        }
+        for (index, key) in left {
+            batch.respond_with(index, self.requests().wait_for_response(key));
+        }
+    }
+
+    fn take_out(&mut self, batch: &mut Batch, sent: &[(usize, u64)]) {
+        for &(index, key) in sent {
+            let Some(TakenRequest { request, responder }) = batch.take(index) else { continue };
+            if self.is_iterative {
+                self.taken.push(Taken { index, key, request });
+            }
+            self.requests().attach(key, responder);
+        }
+    }
+
+    /// A request that was taken out goes back to its place, with its response sender: it is executed again.
+    fn put_back(&mut self, batch: &mut Batch, key: u64) {
+        let Some(position) = self.taken.iter().position(|taken| taken.key == key) else {
+            // It was not kept, because the model is not configured for that.
+            return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
+        };
+        let Taken { index, request, .. } = self.taken.swap_remove(position);
+        if let Some(responder) = self.requests().take_back(key) {
+            batch.put_back(index, TakenRequest { request, responder });
+        }
+    }
+
+    /// Fails every request that has no response yet. The traceback goes with the first, so that it is logged once.
+    fn fail(&self, batch: &mut Batch, sent: &[(usize, u64)], error: &Error, traceback: &str) {
+        let mut first = Some(with_traceback(error.clone(), traceback));
+        for &(index, key) in sent {
+            let error = first.take().unwrap_or_else(|| error.clone());
+            self.requests().fail(key, &error);
+            self.requests().remove(key);
+            batch.respond(index, Err(error));
+        }
+        batch.fail_all(error);
+    }
+
+    /// An exception of the model's code.
+    fn failure(&self, text: &str) -> Error {
+        Error::internal(format!(
+            "Failed to process the request(s) for model '{}', message: {text}",
+            self.name
+        ))
+    }
+}
+
+fn is_iterative(config: &ModelConfig) -> bool {
+    matches!(config.scheduling(), Scheduling::Sequence(batching) if batching.is_iterative)
+}
+
+impl<S: Services> ModelInstance for WorkerInstance<S> {
+    fn execute(&mut self, batch: &mut Batch) {
+        self.begin(batch);
+        self.complete(batch);
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
+    }
+}
+
+/// The worker finds its next request waiting when it has answered one. It reads a message only then: what is behind the
+/// one it executes can be taken back.
+impl<S: Services> Pipeline for WorkerInstance<S> {
+    fn begin(&mut self, batch: &mut Batch) {
+        // Known before requests are taken out.
+        let wait = wait(batch);
+        self.sent.clear();
+        let Some(execution) = self.prepare(batch) else { return };
+        match self.send(batch, execution, wait) {
+            Ok(None) => {}
+            // A worker that waits for a message has room for one.
+            Ok(Some(_)) => {
+                let unread = Some("it does not read its messages");
+                batch.fail_all(&self.connection().lifecycle.mark_dead(unread));
+            }
+            Err(error) => batch.fail_all(&error),
+        }
+    }
+
+    fn room(&self) -> usize {
+        match self.sent.behind_first() {
+            (1.., bytes) if bytes >= MAX_BYTES_AHEAD => 0,
+            (count, _) => self.pace.depth().saturating_sub(count),
+        }
+    }
+
+    fn hand_over(&mut self, batch: &mut Batch) -> bool {
+        if self.connection().lifecycle.is_dead() {
+            return false;
+        }
+        let (count, bytes) = self.sent.behind_first();
+        if count > 0 && bytes + byte_size(batch) > MAX_BYTES_AHEAD {
+            return false;
+        }
+        let wait = wait(batch);
+        let Some(execution) = self.prepare(batch) else { return false };
+        match self.send(batch, execution, wait) {
+            Ok(None) => true,
+            Ok(Some(unsent)) => {
+                unsent.withdraw(self.connection());
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn complete(&mut self, batch: &mut Batch) {
+        let Some(sent) = self.sent.take(batch.number()) else { return };
+        if batch.execution().input_done.is_none() {
+            batch.mark_input_done();
+        }
+        let executed = self.receive(sent.execution.id, sent.wait);
+        batch.mark_output_started();
+        self.pace.record(batch.execution().compute_infer());
+        match executed {
+            Ok(executed) => self.respond(batch, &sent.execution.requests, executed),
+            // Detached requests fail when the event thread has read the worker's last events.
+            Err(ReceiveError::Disconnected | ReceiveError::TimedOut) => {
+                batch.fail_all(&self.connection().lifecycle.mark_dead(None));
+            }
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.connection().lifecycle.is_dead()
+    }
+
+    fn waiting(&self) -> Arc<dyn WaitingBatches> {
+        self.sent.clone()
+    }
+}
+
+/// Bytes of the tensors of a batch.
+fn byte_size(batch: &Batch) -> usize {
+    batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
+}
+
+/// A model that called this one waits for every wake-up; the client of a request notices none.
+fn wait(batch: &Batch) -> Wait {
+    match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
+        true => Wait::SpinThenSleep,
+        false => Wait::Sleep,
+    }
+}

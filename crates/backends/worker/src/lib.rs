@@ -1,0 +1,71 @@
+//! Models in processes of their own: what is the same whatever runs in such a process.
+//!
+//! Server and worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`. A
+//! [`Worker`] is the server's side of one process, a [`WorkerInstance`] executes batches in it. What the server does
+//! for a worker besides, it does as [`Services`]. A [`ServerConnection`] is the other side, for workers in Rust.
+//!
+//! # Invariants
+//! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
+//!   requests it had.
+//! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
+//!   memory are released with it.
+//! - A worker that does not respond is replaced: nothing waits for it for ever.
+//! - A large tensor is copied once when sent to the worker, and once when it comes back: there is no slice over memory
+//!   that a worker can write.
+
+#![warn(missing_docs)]
+
+mod batch_encoder;
+mod connection;
+mod event_thread;
+mod events;
+mod exception;
+mod execution;
+mod identity;
+mod inputs;
+mod instance;
+mod lifecycle;
+mod log_levels;
+mod memory;
+mod outputs;
+mod pace;
+pub mod parameters;
+mod printed;
+mod process;
+mod process_tree;
+mod program;
+mod received_request;
+mod requests;
+mod reshape;
+mod sandbox;
+mod secret_variables;
+mod sent;
+mod server_connection;
+mod spawn;
+mod spin;
+mod start_error;
+mod transport;
+mod waker;
+mod watchdog;
+pub mod wire;
+mod worker;
+mod worker_list;
+
+pub use connection::{Connection, Services};
+pub use identity::WorkerIdentity;
+pub use instance::{InstanceOptions, WorkerInstance};
+pub use lifecycle::Lifecycle;
+pub use log_levels::LogLevels;
+pub use memory::{ArenaLimits, BlockAllocation, MemoryRules, SharedMemory};
+pub use outputs::ToldOutputs;
+pub use process::{ExitReason, Process};
+pub use program::Program;
+pub use received_request::received_request;
+pub use requests::{ActiveRequests, ResponseContent};
+pub use sandbox::{IsolationLevel, KernelSupport, Sandbox, secret_files};
+pub use secret_variables::is_secret_variable;
+pub use server_connection::ServerConnection;
+pub use transport::{Channels, Message};
+pub use watchdog::{TimeLimit, WorkLimits};
+pub use worker::{Worker, WorkerOptions};
+pub use worker_list::WorkerList;

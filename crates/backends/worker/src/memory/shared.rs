@@ -1,0 +1,187 @@
+//! Both arenas of one worker behind one interface.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use galatea_types::{MemoryBudget, MemoryReservation, OverBudget, Result};
+
+use crate::{
+    memory::{
+        inbox::Inbox,
+        limits::{ArenaLimits, MemoryRules},
+        mapping,
+        outbox::Outbox,
+        releases::{OutboxBlock, Releases},
+    },
+    waker::Waker,
+    wire::{Blocks, Malformed},
+};
+
+/// The memory that the server and one worker share.
+pub struct SharedMemory {
+    inbox: Inbox,
+    outbox: Outbox,
+    releases: Arc<Releases>,
+    waker: Arc<Waker>,
+    /// The other side is a worker, which may write to its memory whenever it likes: what comes from it is copied, and counted
+    /// here.
+    budget: Option<Arc<MemoryBudget>>,
+    /// Counts blocks given to the worker: how the event thread sees that memory is in use.
+    uses: AtomicU64,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(rules: MemoryRules, waker: Arc<Waker>) -> io::Result<Self> {
+        let MemoryRules { arenas, budget } = rules;
+        let (inbox, outbox) = (Inbox::new(arenas)?, Outbox::new(arenas)?);
+        Ok(Self::over(inbox, outbox, waker, Some(budget)))
+    }
+
+    /// The worker's view of what the server made: it writes where the server reads, and reads where that writes.
+    pub(crate) fn of_worker(
+        inbox: OwnedFd,
+        outbox: OwnedFd,
+        limits: ArenaLimits,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
+        if !mapping::is_sealed(&inbox) || !mapping::is_sealed(&outbox) {
+            return Err(io::Error::other("the shared memory is not sealed"));
+        }
+        let (outbox, inbox) = (Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?);
+        Ok(Self::over(outbox, inbox, waker, None))
+    }
+
+    fn over(
+        inbox: Inbox,
+        outbox: Outbox,
+        waker: Arc<Waker>,
+        budget: Option<Arc<MemoryBudget>>,
+    ) -> Self {
+        let releases = Arc::new(Releases::new(waker.clone()));
+        Self { inbox, outbox, releases, waker, budget, uses: AtomicU64::new(0) }
+    }
+
+    /// Inbox and outbox, for the worker to inherit.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.inbox.as_fd(), self.outbox.as_fd()]
+    }
+
+    /// Copies `bytes` into a new block of the inbox; its offset. The worker gives it back, or
+    /// [`SharedMemory::free`] does.
+    pub(crate) fn put(&self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.inbox.put(bytes)?;
+        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.waker.start_ticking();
+        Ok(offset)
+    }
+
+    /// Blocks for one message, which can be freed together.
+    pub fn allocation(&self) -> BlockAllocation<'_> {
+        BlockAllocation { memory: self, offsets: Vec::new() }
+    }
+
+    /// Frees a block of the inbox. False: there is no such block.
+    pub(crate) fn free(&self, offset: u64) -> bool {
+        self.inbox.free(offset)
+    }
+
+    /// A block of the outbox. The server copies it, since what it checked must not change any more, and gives it back at
+    /// once; a worker gives it back when the last clone of the buffer is dropped.
+    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+        self.waker.start_ticking();
+        if let Some(budget) = &self.budget {
+            let copy = self.outbox.copy(offset, length)?;
+            self.releases.add(offset, length);
+            return Ok(counted(copy, budget));
+        }
+        let mapping = self.outbox.mapping(offset, length)?;
+        let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
+        let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
+        Ok(Bytes::from_owner(block))
+    }
+
+    /// Room in the budget for `bytes` of the worker, which are there twice while they are copied: what this returns is held
+    /// until they are, so that several workers are not promised the same room.
+    pub(crate) fn admit(&self, bytes: usize) -> Result<MemoryReservation, OverBudget> {
+        let mut held = MemoryReservation::default();
+        if let Some(budget) = self.budget.as_ref().filter(|_| bytes >= COUNTED) {
+            held = budget.reservation();
+            held.try_grow(bytes.saturating_mul(2))?;
+            // The copy is counted by itself.
+            held.shrink_to(bytes);
+        }
+        Ok(held)
+    }
+
+    /// Gives a block of the outbox back that is not read.
+    pub(crate) fn refuse(&self, offset: u64, length: usize) {
+        self.releases.add(offset, length);
+    }
+
+    /// Blocks of the outbox that go back to the worker.
+    pub(crate) fn releases(&self) -> &Releases {
+        &self.releases
+    }
+
+    /// Changes whenever a block is given to the worker.
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Gives the inbox back to the kernel when neither arena is in use. False: one still is.
+    pub(crate) fn trim(&self) -> bool {
+        self.releases.is_idle() && self.inbox.trim()
+    }
+}
+
+/// Less than this is not worth counting: there are no more such blocks than requests, which are counted.
+const COUNTED: usize = 64 << 10;
+
+fn counted(bytes: Vec<u8>, budget: &Arc<MemoryBudget>) -> Bytes {
+    if bytes.len() < COUNTED {
+        return bytes.into();
+    }
+    let mut memory = budget.reservation();
+    memory.grow(bytes.len());
+    memory.attach(bytes.into())
+}
+
+/// Blocks taken for one message, so that all can be freed when it cannot be sent.
+pub struct BlockAllocation<'a> {
+    memory: &'a SharedMemory,
+    offsets: Vec<u64>,
+}
+
+impl BlockAllocation<'_> {
+    /// How many blocks were taken so far.
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// The blocks, to be freed one by one.
+    pub(crate) fn into_offsets(self) -> Vec<u64> {
+        self.offsets
+    }
+
+    /// Frees all blocks from number `from` on.
+    pub fn free_from(&mut self, from: usize) {
+        self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {
+            self.memory.free(offset);
+        });
+    }
+}
+
+impl Blocks for BlockAllocation<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<u64> {
+        let offset = self.memory.put(bytes)?;
+        self.offsets.push(offset);
+        Ok(offset)
+    }
+}

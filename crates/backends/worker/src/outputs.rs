@@ -1,0 +1,190 @@
+//! From a worker's response to what a client gets.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{Error, LockExt as _, Result, Shape, Tensor};
+
+use crate::{
+    exception::with_traceback,
+    parameters,
+    requests::ResponseContent,
+    reshape,
+    transport::Message,
+    wire::{Malformed, ResponseHead},
+};
+
+/// Names of outputs that are told of; a model that makes up names gets no line for each.
+const MOST_NAMES: usize = 16;
+
+/// Which outputs of a model the log has told of because they are not what the configuration declares. All of its
+/// workers have it in common: they run the same code.
+#[derive(Debug, Default)]
+pub struct ToldOutputs {
+    /// A bit for each of the first 64 that are declared.
+    declared: AtomicU64,
+    /// Those that are not declared.
+    others: Mutex<HashSet<String>>,
+}
+
+impl ToldOutputs {
+    /// True the first time.
+    pub(crate) fn is_new_name(&self, name: &str) -> bool {
+        let mut others = self.others.lock_unpoisoned();
+        others.len() < MOST_NAMES && others.insert(name.to_owned())
+    }
+
+    /// True the first time.
+    fn is_new(&self, index: usize) -> bool {
+        let bit = u32::try_from(index).ok().and_then(|index| 1u64.checked_shl(index));
+        let bit = bit.unwrap_or_default();
+        // Read first: a model that is wrong is wrong with every response.
+        self.declared.load(Ordering::Relaxed) & bit != bit
+            && self.declared.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
+/// Which outputs of a response are read: all others are dropped.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Those that the client asked for; `None`: all.
+    pub outputs: Option<&'a [Arc<str>]>,
+    /// Those that are states of its sequence.
+    pub states: &'a [Arc<str>],
+}
+
+impl Wanted<'_> {
+    fn has(&self, name: &Arc<str>) -> bool {
+        self.outputs.is_none_or(|names| names.contains(name)) || self.states.contains(name)
+    }
+}
+
+/// The content of a response, with only the outputs that are wanted. Without `config` the outputs are not checked.
+pub(crate) fn read(
+    config: Option<&ModelConfig>,
+    told: &ToldOutputs,
+    head: &ResponseHead<'_>,
+    message: &Message<'_>,
+    wanted: Wanted<'_>,
+) -> Result<ResponseContent, Malformed> {
+    let _held = match message.admit(&head.outputs) {
+        Ok(held) => held,
+        Err(over) => return Ok(Err(over.into())),
+    };
+    // All of them, also unwanted ones: taking a block and dropping it gives it back.
+    let outputs = message.tensors(&head.outputs)?;
+    if let Some((code, text)) = head.error {
+        return Ok(Err(with_traceback(Error::new(code, text), head.traceback)));
+    }
+    let outputs = outputs
+        .into_iter()
+        .filter(|tensor| wanted.has(&tensor.name))
+        .map(|tensor| checked(config, told, tensor));
+    let outputs = outputs.collect::<Result<Vec<Tensor>>>();
+    Ok(outputs.and_then(|outputs| Ok((outputs, parameters::read(head.parameters)?))))
+}
+
+/// The output as the configuration declares it. As in Triton the model decides on its data type and shape.
+fn checked(config: Option<&ModelConfig>, told: &ToldOutputs, mut tensor: Tensor) -> Result<Tensor> {
+    let Some(config) = config else { return Ok(tensor) };
+    let spec = config.model_outputs().iter().find(|spec| spec.name == tensor.name);
+    let spec = spec.ok_or_else(|| {
+        Error::internal(format!(
+            "unexpected inference output '{}' for model '{}'",
+            tensor.name,
+            config.name()
+        ))
+    })?;
+    tensor.name = spec.name.clone();
+    if !is_as_declared(config, spec, &tensor) {
+        tell(config, told, spec, &tensor);
+    }
+    if let Some(source) = &spec.reshape {
+        tensor.shape = reshape::apply(&tensor.shape, source, &spec.dims, config.has_batching());
+    }
+    Ok(tensor)
+}
+
+fn is_as_declared(config: &ModelConfig, spec: &TensorSpec, tensor: &Tensor) -> bool {
+    let declared = spec.reshape.as_ref().unwrap_or(&spec.dims);
+    let dims = match config.has_batching() {
+        true => tensor.shape.get(1..).unwrap_or_default(),
+        false => &tensor.shape,
+    };
+    tensor.data_type == spec.data_type && declared.admits(dims)
+}
+
+/// Clients get what the model returns, as in Triton: whoever made the model learns it here.
+#[cold]
+fn tell(config: &ModelConfig, told: &ToldOutputs, spec: &TensorSpec, tensor: &Tensor) {
+    let index = config.model_outputs().iter().position(|output| output.name == spec.name);
+    if !index.is_some_and(|index| told.is_new(index)) {
+        return;
+    }
+    let declared = spec.reshape.as_ref().unwrap_or(&spec.dims);
+    let declared = match config.has_batching() {
+        true => declared.with_leading(-1),
+        false => Shape::clone(declared),
+    };
+    log::warn!(
+        "model '{}' returns output '{}' with data type {} and shape {}, but its configuration says {} and {declared}: \
+         clients get it as it is; correct the model or its configuration",
+        config.name(),
+        spec.name,
+        tensor.data_type,
+        tensor.shape,
+        spec.data_type,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_config::testing::model_config;
+    use galatea_types::DataType;
+
+    use super::*;
+
+    #[test]
+    fn each_output_is_told_of_once() {
+        let told = ToldOutputs::default();
+        assert!(told.is_new(0) && told.is_new(63) && !told.is_new(0));
+        assert!(!told.is_new(64) && !told.is_new(usize::MAX), "these are not counted");
+        assert!(told.is_new_name("a") && !told.is_new_name("a"));
+        let told_of = (0..100).filter(|number| told.is_new_name(&number.to_string())).count();
+        assert_eq!(told_of, MOST_NAMES - 1);
+    }
+
+    #[test]
+    fn what_an_output_is_declared_as() {
+        let config = |batch: u32, more: &str| {
+            model_config(&format!(
+                "name: 'm' backend: 'identity' max_batch_size: {batch} \
+                 input {{ name: 'IN' data_type: TYPE_FP32 dims: [ 1 ] }} \
+                 output {{ name: 'OUT' data_type: TYPE_FP32 dims: [ -1, 2 ] {more} }}"
+            ))
+        };
+        let is_declared = |config: &ModelConfig, data_type, shape: &[i64]| {
+            let tensor = Tensor::new("OUT", data_type, shape, vec![]);
+            is_as_declared(config, &config.outputs()[0], &tensor)
+        };
+        let plain = config(0, "");
+        assert!(is_declared(&plain, DataType::Fp32, &[7, 2]));
+        assert!(!is_declared(&plain, DataType::Fp64, &[7, 2]), "numpy's default");
+        assert!(!is_declared(&plain, DataType::Fp32, &[7, 3]));
+        assert!(!is_declared(&plain, DataType::Fp32, &[1, 7, 2]), "a batch dimension too many");
+        let batched = config(4, "");
+        assert!(is_declared(&batched, DataType::Fp32, &[4, 7, 2]));
+        assert!(
+            !is_declared(&batched, DataType::Fp32, &[7, 2])
+                && !is_declared(&batched, DataType::Fp32, &[])
+        );
+        let reshaped = config(0, "reshape { shape: [ -1, 1, 2 ] }");
+        assert!(is_declared(&reshaped, DataType::Fp32, &[7, 1, 2]));
+    }
+}

@@ -1,0 +1,63 @@
+//! What a worker's process may do: a list of files it reaches, and system calls that are refused.
+//!
+//! The lists are made in the server, before the fork. Between fork and exec only system calls run, so that the program is
+//! confined from its first instruction on, and with it all that it starts.
+
+mod barriers;
+mod calls;
+mod filters;
+mod kernel;
+mod level;
+mod paths;
+mod ruleset;
+mod system_files;
+
+use std::{io, os::unix::process::CommandExt, path::PathBuf, process::Command};
+
+pub(crate) use self::barriers::Barriers;
+pub use self::{kernel::KernelSupport, level::IsolationLevel, system_files::secret_files};
+
+/// What a worker's process may reach.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    /// What it is confined to.
+    pub level: IsolationLevel,
+    /// Files and folders it may read, beside those of the system. What is not there is left out.
+    pub readable: Vec<PathBuf>,
+    /// Files and folders it may read and change.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that it may not reach even where they lie below one of the others.
+    pub secret: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// Has what `command` starts confined from its first instruction on, as far as the kernel can.
+    ///
+    /// # Errors
+    /// When the kernel does not take the rules.
+    pub fn confine(&self, command: &mut Command) -> io::Result<()> {
+        let barriers = self.prepare(KernelSupport::detect())?;
+        // SAFETY: the closure only makes system calls, which is allowed between fork and exec.
+        unsafe { command.pre_exec(move || barriers.raise()) };
+        Ok(())
+    }
+
+    /// The rules as the kernel takes them: of paths as they are now.
+    pub(crate) fn prepare(&self, kernel: KernelSupport) -> io::Result<Barriers> {
+        Ok(Barriers {
+            ruleset: ruleset::ruleset(self, kernel)?,
+            filters: match kernel.has_filters {
+                true => filters::filters(self.level, server())?,
+                false => Vec::new(),
+            },
+        })
+    }
+}
+
+fn server() -> filters::Server {
+    let group = rustix::process::getpgrp().as_raw_nonzero().get();
+    filters::Server { process: std::process::id(), group: group.cast_unsigned() }
+}
+
+#[cfg(test)]
+mod tests;

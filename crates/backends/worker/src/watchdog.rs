@@ -1,0 +1,260 @@
+//! Whether a worker that has work to do still does it: one that makes no progress, or is stopped, is to be replaced.
+//!
+//! Nothing here is on the path of a request but the count of responses that its requests keep anyway. The event thread
+//! looks at it once in a while, and counts its own looks, not the clock's time: when server and worker are paused
+//! together, neither has lost any.
+
+use std::{fmt, fs, time::Duration};
+
+/// A limit on something a worker does, and the setting that an operator changes it with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// `None`: it may take as long as it likes.
+    pub limit: Option<Duration>,
+    /// Name of the setting, for errors.
+    pub setting: &'static str,
+}
+
+/// What the event thread sees of a worker when it looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// Since the last look, as far as this process has run.
+    pub elapsed: Duration,
+    /// Requests that the worker has not answered, while no answer of it waits to be taken.
+    pub is_busy: bool,
+    /// Changes with every response.
+    pub progress: u64,
+    /// See [`is_stopped`].
+    pub is_stopped: bool,
+    /// Its model is being unloaded, and nobody waits for any of the requests.
+    pub is_abandoned: bool,
+    /// Bytes of memory that the worker's processes take; `None`: nobody asks.
+    pub memory: Option<u64>,
+}
+
+/// Judges a worker by one look after the other.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    limits: WorkLimits,
+    /// Of the last look, like what follows.
+    was_busy: bool,
+    progress: u64,
+    without_progress: Duration,
+    stopped: Duration,
+}
+
+/// The limits of a worker's work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkLimits {
+    /// How long it may have requests without responding to any.
+    pub execution: TimeLimit,
+    /// The same once its model is being unloaded and nobody waits for them any more.
+    pub abandoned: TimeLimit,
+    /// Memory that all its processes may take together, in bytes; `None`: any.
+    pub memory: Option<u64>,
+    /// Name of the setting with that, for errors.
+    pub memory_setting: &'static str,
+}
+
+/// A worker whose process is stopped (SIGSTOP) for longer will not go on by itself.
+pub(crate) const STOPPED_LIMIT: Duration = Duration::from_secs(5);
+
+impl Watchdog {
+    /// Without a limit nothing is ever overdue.
+    pub fn new(limits: WorkLimits) -> Self {
+        let (without_progress, stopped) = (Duration::ZERO, Duration::ZERO);
+        Self { limits, was_busy: false, progress: 0, without_progress, stopped }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.limits.execution.limit.is_some() || self.limits.memory.is_some()
+    }
+
+    /// Why the worker must be replaced, if it must.
+    pub fn look(&mut self, look: Look) -> Option<Overdue> {
+        let WorkLimits { memory, memory_setting, .. } = self.limits;
+        if let Some(limit) = memory.filter(|&limit| look.memory.is_some_and(|used| used > limit)) {
+            return Some(Overdue::Memory { limit, setting: memory_setting });
+        }
+        let has_moved = std::mem::replace(&mut self.progress, look.progress) != look.progress;
+        // What began after the last look has not taken as long.
+        let was_busy = std::mem::replace(&mut self.was_busy, look.is_busy);
+        self.without_progress = match was_busy && look.is_busy && !has_moved {
+            true => self.without_progress + look.elapsed,
+            false => Duration::ZERO,
+        };
+        self.stopped = match look.is_stopped {
+            true => self.stopped + look.elapsed,
+            false => Duration::ZERO,
+        };
+        let TimeLimit { limit, setting } = self.limits.abandoned;
+        if let Some(limit) =
+            limit.filter(|&limit| look.is_abandoned && self.without_progress >= limit)
+        {
+            return Some(Overdue::Abandoned { limit, setting });
+        }
+        let TimeLimit { limit, setting } = self.limits.execution;
+        let limit = limit?;
+        if self.without_progress >= limit {
+            return Some(Overdue::Silent { limit, setting });
+        }
+        (self.stopped >= limit.min(STOPPED_LIMIT)).then_some(Overdue::Stopped { setting })
+    }
+}
+
+/// Why a worker must be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    Silent { limit: Duration, setting: &'static str },
+    Stopped { setting: &'static str },
+    Abandoned { limit: Duration, setting: &'static str },
+    Memory { limit: u64, setting: &'static str },
+}
+
+impl fmt::Display for Overdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent { limit, setting } => {
+                write!(f, "it did not respond within {} s ({setting})", limit.as_secs_f64())
+            }
+            Self::Stopped { setting } => {
+                write!(f, "its process is stopped; {setting}=0 lets it wait")
+            }
+            Self::Abandoned { limit, setting } => write!(
+                f,
+                "its model is being unloaded, nobody waits for what it does, and it did not end that within {} s \
+                 ({setting})",
+                limit.as_secs_f64()
+            ),
+            Self::Memory { limit, setting } => {
+                write!(f, "its processes take more than {limit} bytes of memory ({setting})")
+            }
+        }
+    }
+}
+
+/// Whether a process is stopped by a signal. A debugger that holds it does not count.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    // The name, in parentheses, may hold anything.
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn watchdog(seconds: u64) -> Watchdog {
+        Watchdog::new(limits(seconds))
+    }
+
+    fn limits(seconds: u64) -> WorkLimits {
+        let limit = |seconds| Some(SECOND * u32::try_from(seconds).expect("small"));
+        WorkLimits {
+            execution: TimeLimit { limit: limit(seconds), setting: "execution-timeout-secs" },
+            abandoned: TimeLimit { limit: limit(2), setting: "unload-timeout-secs" },
+            memory: Some(100),
+            memory_setting: "--python-memory",
+        }
+    }
+
+    fn busy(progress: u64) -> Look {
+        Look {
+            elapsed: SECOND,
+            is_busy: true,
+            progress,
+            is_stopped: false,
+            is_abandoned: false,
+            memory: None,
+        }
+    }
+
+    #[test]
+    fn every_response_restarts_the_clock() {
+        let mut watchdog = watchdog(3);
+        for progress in 1..20 {
+            assert_eq!(watchdog.look(busy(progress)), None);
+            assert_eq!(watchdog.look(busy(progress)), None);
+        }
+        for _ in 0..2 {
+            assert_eq!(watchdog.look(busy(20)), None);
+        }
+        assert_eq!(watchdog.look(busy(20)), None, "the first look at it was news");
+        let overdue = watchdog.look(busy(20)).expect("three seconds without a response");
+        assert_eq!(overdue.to_string(), "it did not respond within 3 s (execution-timeout-secs)");
+    }
+
+    #[test]
+    fn idle_workers_have_nothing_to_answer() {
+        let mut watchdog = watchdog(2);
+        for _ in 0..10 {
+            assert_eq!(watchdog.look(Look { is_busy: false, ..busy(0) }), None);
+        }
+        assert_eq!(watchdog.look(busy(0)), None, "a request came");
+        assert_eq!(watchdog.look(busy(0)), None);
+        assert!(watchdog.look(busy(0)).is_some());
+    }
+
+    #[test]
+    fn a_stopped_worker_is_noticed_sooner_also_when_idle() {
+        let mut watchdog = watchdog(600);
+        let stopped = Look { is_busy: false, is_stopped: true, ..busy(0) };
+        for _ in 0..4 {
+            assert_eq!(watchdog.look(stopped), None);
+        }
+        assert_eq!(watchdog.look(Look { is_stopped: false, ..stopped }), None, "it went on");
+        for _ in 0..4 {
+            assert_eq!(watchdog.look(stopped), None);
+        }
+        let overdue = watchdog.look(stopped).expect("five seconds");
+        assert!(overdue.to_string().contains("execution-timeout-secs=0"), "{overdue}");
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_overdue() {
+        let mut watchdog = Watchdog::new(WorkLimits::default());
+        assert!(!watchdog.is_on());
+        for _ in 0..10_000 {
+            assert_eq!(watchdog.look(Look { is_stopped: true, ..busy(0) }), None);
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_ended_soon() {
+        let mut watchdog = watchdog(600);
+        let abandoned = Look { is_abandoned: true, ..busy(0) };
+        for _ in 0..5 {
+            assert_eq!(watchdog.look(busy(0)), None, "somebody waits");
+        }
+        let mut watchdog = Watchdog::new(limits(600));
+        assert_eq!(watchdog.look(abandoned), None);
+        assert_eq!(watchdog.look(abandoned), None);
+        let overdue = watchdog.look(abandoned).expect("two seconds");
+        assert!(overdue.to_string().ends_with("within 2 s (unload-timeout-secs)"), "{overdue}");
+    }
+
+    #[test]
+    fn a_worker_that_takes_too_much_memory_is_ended_also_when_idle() {
+        let mut watchdog = watchdog(600);
+        let idle = |memory| Look { is_busy: false, memory: Some(memory), ..busy(0) };
+        assert_eq!(watchdog.look(idle(100)), None);
+        let overdue = watchdog.look(idle(101)).expect("more than it may");
+        assert!(overdue.to_string().contains("100 bytes of memory (--python-memory)"), "{overdue}");
+    }
+
+    #[test]
+    fn a_process_that_is_stopped() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep runs");
+        assert!(!is_stopped(child.id()));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("sent");
+        let untraced = rustix::process::WaitOptions::UNTRACED;
+        rustix::process::waitpid(Some(pid), untraced).expect("stopped");
+        assert!(is_stopped(child.id()));
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert!(!is_stopped(child.id()));
+    }
+}

@@ -1,0 +1,82 @@
+//! A request as the worker writes it.
+
+use galatea_types::TraceContext;
+
+use crate::wire::{
+    read::{Malformed, Reader, size},
+    tensor::TensorHead,
+};
+
+/// A request of a worker to another model, as the message describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestHead<'a> {
+    /// Names the request until it is answered; of a call to another model, the request that caused it, 0: not known which.
+    pub key: u64,
+    /// As a number; 0: none.
+    pub correlation_id: u64,
+    /// In microseconds; 0: none.
+    pub timeout_us: u64,
+    /// -1: any.
+    pub model_version: i64,
+    /// 0: the model's default.
+    pub priority: i64,
+    /// Bit 0: start of a sequence, bit 1: its end.
+    pub flags: u32,
+    /// The caller's own.
+    pub id: &'a str,
+    /// The correlation id where it is a text: used when it is not empty.
+    pub correlation_text: &'a str,
+    /// Name of the model to execute.
+    pub model: &'a str,
+    /// The span that caused it, as JSON with a `traceparent`; usually empty.
+    pub trace: &'a str,
+    /// JSON; empty when there are none.
+    pub parameters: &'a [u8],
+    /// Names of the requested outputs.
+    pub outputs: Vec<&'a str>,
+    /// In their order.
+    pub inputs: Vec<TensorHead<'a>>,
+}
+
+impl<'a> RequestHead<'a> {
+    /// Reads a request from the front of meta.
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let [key, correlation_id, timeout_us] = [reader.u64()?, reader.u64()?, reader.u64()?];
+        let (model_version, priority) = (reader.i64()?, reader.i64()?);
+        let flags = reader.u32()?;
+        let (input_count, output_count) = (reader.u16()?, reader.u16()?);
+        let [id_length, correlation_length] = [reader.u16()?, reader.u16()?];
+        let (model_length, trace_length) = (reader.u16()?, reader.u16()?);
+        let parameters_length = size(reader.u32()?)?;
+        Ok(Self {
+            key,
+            correlation_id,
+            timeout_us,
+            model_version,
+            priority,
+            flags,
+            id: reader.text(id_length.into())?,
+            correlation_text: reader.text(correlation_length.into())?,
+            model: reader.text(model_length.into())?,
+            trace: reader.text(trace_length.into())?,
+            parameters: reader.bytes(parameters_length)?,
+            outputs: (0..output_count).map(|_| name(reader)).collect::<Result<_, _>>()?,
+            inputs: (0..input_count).map(|_| TensorHead::read(reader)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl RequestHead<'_> {
+    /// The span that caused it, as far as the model has passed it on.
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        let (_, value) = self.trace.split_once(TraceContext::HEADER)?;
+        let value = value.strip_prefix('"')?.trim_start().strip_prefix(':')?;
+        let value = value.trim_start().strip_prefix('"')?;
+        TraceContext::parse(value.split('"').next()?.as_bytes())
+    }
+}
+
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+    let length = reader.u16()?;
+    reader.text(length.into())
+}

@@ -1,0 +1,140 @@
+//! What a client sends to prove who it is.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use crate::refusal::AuthFailure;
+
+/// Longest key or token.
+const MAX_LENGTH: usize = 8 << 10;
+
+/// What came with a request, as it came.
+#[derive(Clone, Copy, Default)]
+pub struct Credentials<'a> {
+    /// The header `Authorization`.
+    pub authorization: Option<&'a [u8]>,
+    /// The header `X-API-Key`.
+    pub api_key: Option<&'a [u8]>,
+    /// The subject of the certificate that the connection began with.
+    pub certificate: Option<&'a str>,
+    /// One of the headers came several times.
+    pub are_repeated: bool,
+}
+
+/// What was sent: compared with nothing yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent<'a> {
+    /// A key or a token.
+    Secret(std::borrow::Cow<'a, [u8]>),
+    /// Nothing: the certificate counts.
+    Certificate(&'a str),
+}
+
+impl<'a> Credentials<'a> {
+    /// What counts: a header before the certificate, so that a client that sends something wrong is told so.
+    pub(crate) fn sent(&self) -> Result<Sent<'a>, AuthFailure> {
+        if self.are_repeated {
+            return Err(AuthFailure::Malformed);
+        }
+        let secret = match (self.authorization, self.api_key) {
+            (Some(_), Some(_)) => return Err(AuthFailure::Malformed),
+            (Some(authorization), None) => of_authorization(authorization)?,
+            (None, Some(key)) => key.trim_ascii().into(),
+            (None, None) => {
+                return self.certificate.map(Sent::Certificate).ok_or(AuthFailure::Missing);
+            }
+        };
+        if secret.is_empty() || secret.len() > MAX_LENGTH {
+            return Err(AuthFailure::Malformed);
+        }
+        Ok(Sent::Secret(secret))
+    }
+
+    /// Whether it is of the kind that browsers send by themselves, also in requests that another site's page makes.
+    pub fn are_sent_by_browsers(&self) -> bool {
+        match (self.authorization, self.api_key) {
+            (Some(value), _) => behind_scheme(value, b"basic").is_some(),
+            (None, Some(_)) => false,
+            (None, None) => self.certificate.is_some(),
+        }
+    }
+}
+
+/// Keys are taken as passwords too: browsers ask for those.
+fn of_authorization(value: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, AuthFailure> {
+    if let Some(secret) = behind_scheme(value, b"bearer") {
+        return Ok(secret.into());
+    }
+    let encoded = behind_scheme(value, b"basic").ok_or(AuthFailure::Malformed)?;
+    if encoded.len() > 2 * MAX_LENGTH {
+        return Err(AuthFailure::Malformed);
+    }
+    let pair = BASE64_STANDARD.decode(encoded).map_err(|_| AuthFailure::Malformed)?;
+    let colon = pair.iter().position(|&byte| byte == b':').ok_or(AuthFailure::Malformed)?;
+    Ok(pair[colon + 1..].to_vec().into())
+}
+
+/// What follows the name of a scheme, whatever its case.
+fn behind_scheme<'a>(value: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
+    let value = value.trim_ascii();
+    let (name, rest) = value.split_at_checked(scheme.len())?;
+    let is_it = name.eq_ignore_ascii_case(scheme) && rest.first() == Some(&b' ');
+    is_it.then(|| rest.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_alone_may_be_a_browsers() {
+        let credentials =
+            |authorization: Option<&'static str>, api_key: Option<&'static str>| Credentials {
+                authorization: authorization.map(str::as_bytes),
+                api_key: api_key.map(str::as_bytes),
+                certificate: Some("CN=a"),
+                are_repeated: false,
+            };
+        assert!(credentials(None, None).are_sent_by_browsers());
+        assert!(credentials(Some("Basic YTpi"), None).are_sent_by_browsers());
+        assert!(!credentials(Some("Bearer k"), None).are_sent_by_browsers());
+        assert!(!credentials(None, Some("k")).are_sent_by_browsers());
+        assert!(!Credentials::default().are_sent_by_browsers());
+    }
+
+    fn sent(authorization: Option<&str>, api_key: Option<&str>) -> Result<String, AuthFailure> {
+        let credentials = Credentials {
+            authorization: authorization.map(str::as_bytes),
+            api_key: api_key.map(str::as_bytes),
+            certificate: Some("CN=a"),
+            are_repeated: false,
+        };
+        Ok(match credentials.sent()? {
+            Sent::Secret(secret) => String::from_utf8_lossy(&secret).into_owned(),
+            Sent::Certificate(subject) => format!("certificate {subject}"),
+        })
+    }
+
+    #[test]
+    fn keys_come_in_either_header_and_as_passwords() {
+        assert_eq!(sent(Some("Bearer k"), None), Ok("k".to_owned()));
+        assert_eq!(sent(Some("bearer  k "), None), Ok("k".to_owned()));
+        assert_eq!(sent(None, Some(" k")), Ok("k".to_owned()));
+        assert_eq!(sent(Some("Basic dXNlcjprOnE="), None), Ok("k:q".to_owned()));
+        assert_eq!(sent(None, None), Ok("certificate CN=a".to_owned()));
+        assert_eq!(Credentials::default().sent(), Err(AuthFailure::Missing));
+    }
+
+    #[test]
+    fn what_is_no_credential_is_not_taken_for_none() {
+        let long = format!("Bearer {}", "x".repeat(MAX_LENGTH + 1));
+        for wrong in
+            ["", "Bearer", "Bearer ", "k", "Digest k", "Bearerk", "Basic !", "Basic eA==", &long]
+        {
+            assert_eq!(sent(Some(wrong), None), Err(AuthFailure::Malformed), "{wrong}");
+        }
+        assert_eq!(sent(None, Some("")), Err(AuthFailure::Malformed));
+        assert_eq!(sent(Some("Bearer k"), Some("k")), Err(AuthFailure::Malformed));
+        let repeated = Credentials { are_repeated: true, ..Credentials::default() };
+        assert_eq!(repeated.sent(), Err(AuthFailure::Malformed));
+    }
+}

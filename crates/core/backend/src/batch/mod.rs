@@ -1,0 +1,286 @@
+//! Requests executed together, and their outcomes.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_types::{
+    Clock, Error, InferResponse, Parameters, PreparedRequest, Result, Tensor, Timeline,
+};
+
+use crate::{
+    PendingRequest, RequestObserver, SequenceStates, TakenRequest,
+    response_sender::{Execution, Row},
+};
+
+/// What became of one request of a batch.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The backend has not answered it.
+    Unanswered,
+    /// Its one response.
+    Answered(Result<InferResponse>),
+    /// It is to be executed again, as the next step of its sequence.
+    ExecutedAgain,
+}
+
+/// Requests executed together, and the place for their answers.
+///
+/// Answers are kept here until `execute` returns: the statistics are counted first, then all are sent.
+pub struct Batch {
+    /// What its requests have in common.
+    execution: Execution,
+    /// `None` where a request was taken.
+    entries: Vec<Option<Entry>>,
+    taken: Taken,
+    items_again: u64,
+    number: usize,
+    /// The instants that are those of all its requests.
+    times: Timeline,
+}
+
+struct Entry {
+    pending: PendingRequest,
+    outcome: Outcome,
+}
+
+/// What left a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of requests.
+    pub requests: usize,
+    /// Sum of their batch sizes.
+    pub items: u64,
+    /// The execution failed as a whole: they count as no inferences.
+    pub has_failed: bool,
+}
+
+impl Batch {
+    /// A batch whose execution begins now, by the system's clock.
+    pub fn new(
+        model_name: Arc<str>,
+        model_version: i64,
+        requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
+    ) -> Self {
+        Self::by_clock(&Clock::system(), model_name, model_version, requests)
+    }
+
+    /// A batch whose execution begins now, all of whose instants this clock tells.
+    pub fn by_clock(
+        clock: &Clock,
+        model_name: Arc<str>,
+        model_version: i64,
+        requests: impl IntoIterator<Item = PendingRequest, IntoIter: ExactSizeIterator>,
+    ) -> Self {
+        let now = clock.now();
+        let entry = |pending| Some(Entry { pending, outcome: Outcome::Unanswered });
+        let requests = requests.into_iter();
+        // Not collected, which may be in place and give the rest of the memory back: that costs more than new memory.
+        let mut entries = Vec::with_capacity(requests.len());
+        entries.extend(requests.map(entry));
+        Self {
+            execution: Execution {
+                model_name,
+                model_version,
+                observer: None,
+                clock: clock.clone(),
+            },
+            entries,
+            taken: Taken::default(),
+            items_again: 0,
+            number: 0,
+            times: Timeline { compute_start: Some(now), ..Timeline::new(now) },
+        }
+    }
+
+    /// Sets who is notified of the ends of taken requests.
+    pub fn observe(&mut self, observer: Arc<dyn RequestObserver>) {
+        self.execution.observer = Some(observer);
+    }
+
+    /// The same batch with a number, by which its sender identifies it later.
+    pub fn numbered(mut self, number: usize) -> Self {
+        self.number = number;
+        self
+    }
+
+    /// See [`Batch::numbered`]; 0 without.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Number of requests, taken ones included: they are indexed from 0.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it was made without requests.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The requests that were not taken.
+    pub fn requests(&self) -> impl Iterator<Item = &PreparedRequest> {
+        self.entries.iter().flatten().map(|entry| &entry.pending.request)
+    }
+
+    /// The requests that were not taken, with all that belongs to them.
+    pub fn pending(&self) -> impl Iterator<Item = &PendingRequest> {
+        self.entries.iter().flatten().map(|entry| &entry.pending)
+    }
+
+    /// The request at `index`; `None` when it was taken.
+    pub fn request(&self, index: usize) -> Option<&PreparedRequest> {
+        Some(&self.entry(index)?.pending.request)
+    }
+
+    /// The request at `index` with all that belongs to it; `None` when it was taken.
+    pub fn pending_at(&self, index: usize) -> Option<&PendingRequest> {
+        Some(&self.entry(index)?.pending)
+    }
+
+    /// The same, to set states of its sequence.
+    pub fn pending_at_mut(&mut self, index: usize) -> Option<&mut PendingRequest> {
+        Some(&mut self.entries.get_mut(index)?.as_mut()?.pending)
+    }
+
+    /// Takes the states of the sequence that the request at `index` belongs to, as the execution left them. A request that
+    /// was taken has taken them along: its observer gets them with its end.
+    pub fn take_states(&mut self, index: usize) -> SequenceStates {
+        let entry = self.entries.get_mut(index).and_then(Option::as_mut);
+        entry.map(|entry| std::mem::take(&mut entry.pending.states)).unwrap_or_default()
+    }
+
+    /// Marks the end of gathering inputs and the start of the computation, for all requests.
+    pub fn mark_input_done(&mut self) {
+        self.times.input_done = Some(self.execution.clock.now());
+    }
+
+    /// Marks the end of the computation and the start of handing out outputs, for all requests.
+    pub fn mark_output_started(&mut self) {
+        self.times.output_start = Some(self.execution.clock.now());
+    }
+
+    /// Sets the answer of one request. The last call counts.
+    pub fn respond(&mut self, index: usize, result: Result<Vec<Tensor>>) {
+        self.respond_with(index, result.map(|outputs| (outputs, Vec::new())));
+    }
+
+    /// [`Batch::respond`] with response parameters. Outputs that are states of a sequence are kept for its next execution, and
+    /// clients get those that are outputs for them as well.
+    pub fn respond_with(&mut self, index: usize, result: Result<(Vec<Tensor>, Parameters)>) {
+        let is_of_batch = self.entries.len() > 1;
+        let Some(Some(Entry { pending, outcome })) = self.entries.get_mut(index) else { return };
+        let PendingRequest { request, states, .. } = pending;
+        let result = states.keep(result, request, is_of_batch);
+        *outcome = Outcome::Answered(result.map(|(outputs, parameters)| InferResponse {
+            model_name: self.execution.model_name.clone(),
+            model_version: self.execution.model_version,
+            id: request.id.clone(),
+            parameters,
+            outputs,
+        }));
+    }
+
+    /// The request at `index` is to be executed again with the next batch: its sequence goes on. It has no answer yet, or
+    /// those that it was sent since it was taken.
+    pub fn execute_again(&mut self, index: usize) {
+        if let Some(Some(entry)) = self.entries.get_mut(index) {
+            entry.outcome = Outcome::ExecutedAgain;
+        }
+    }
+
+    /// [`Batch::execute_again`] of a request that was taken, with its responder: it is back in its place.
+    pub fn put_back(&mut self, index: usize, taken: TakenRequest) {
+        let Some(entry @ None) = self.entries.get_mut(index) else { return };
+        let items = u64::from(taken.request.batch_size().max(1));
+        let Some(pending) = taken.responder.into_pending(taken.request) else { return };
+        self.taken.requests -= 1;
+        self.taken.items -= items;
+        *entry = Some(Entry { pending, outcome: Outcome::ExecutedAgain });
+    }
+
+    /// Items of the requests that [`Batch::take_executed_again`] has taken out.
+    pub fn items_executed_again(&self) -> u64 {
+        self.items_again
+    }
+
+    /// Takes out the requests that are to be executed again, each with its index.
+    pub fn take_executed_again(&mut self) -> Vec<(usize, PendingRequest)> {
+        let is_due = |entry: &Option<Entry>| {
+            entry.as_ref().is_some_and(|entry| matches!(entry.outcome, Outcome::ExecutedAgain))
+        };
+        let due = self.entries.iter_mut().enumerate().filter(|(_, entry)| is_due(entry));
+        let again: Vec<_> =
+            due.filter_map(|(index, entry)| Some((index, entry.take()?.pending))).collect();
+        let items = again.iter().map(|(_, p)| u64::from(p.request.batch_size().max(1)));
+        self.items_again += items.sum::<u64>();
+        again
+    }
+
+    /// Gives every request without an answer this error.
+    pub fn fail_all(&mut self, error: &Error) {
+        for entry in self.entries.iter_mut().flatten() {
+            if matches!(entry.outcome, Outcome::Unanswered) {
+                entry.outcome = Outcome::Answered(Err(error.clone()));
+            }
+        }
+    }
+
+    /// Takes one request out of the batch, to be answered on its own: see
+    /// [`ModelInstance::execute`](crate::ModelInstance::execute) for who may. `None` when it was taken before.
+    pub fn take(&mut self, index: usize) -> Option<TakenRequest> {
+        let entry = self.entries.get_mut(index)?.take()?;
+        let PendingRequest { request, is_filler, .. } = &entry.pending;
+        if !is_filler {
+            self.taken.requests += 1;
+            self.taken.items += u64::from(request.batch_size().max(1));
+        }
+        let row = Row { number: index, is_alone: self.entries.len() == 1 };
+        Some(TakenRequest::new(entry.pending, row, &self.execution, &self.times))
+    }
+
+    /// The execution failed, which those that were taken are told by who answers them.
+    pub fn fail_taken(&mut self) {
+        self.taken.has_failed = true;
+    }
+
+    /// The requests that were taken so far.
+    pub fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// The instants that are those of all its requests. Its receipt is its start.
+    pub fn execution(&self) -> &Timeline {
+        &self.times
+    }
+
+    /// The execution ended at `end`: from then on the timeline of each request that was not taken
+    /// is complete.
+    pub fn end_at(&mut self, end: Instant) {
+        self.times.end = Some(end);
+        for entry in self.entries.iter_mut().flatten() {
+            entry.pending.context.timeline.complete_from(&self.times);
+        }
+    }
+
+    /// Takes the batch apart: each request that was not taken, with what became of it.
+    pub fn into_outcomes(self) -> impl Iterator<Item = (PendingRequest, Outcome)> {
+        self.entries.into_iter().flatten().map(|entry| (entry.pending, entry.outcome))
+    }
+
+    /// What became so far of the requests that were not taken.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&PendingRequest, &Outcome)> {
+        self.entries.iter().flatten().map(|entry| (&entry.pending, &entry.outcome))
+    }
+
+    /// The requests that were not taken, to be changed by the creator of the batch.
+    pub fn pending_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest> {
+        self.entries.iter_mut().flatten().map(|entry| &mut entry.pending)
+    }
+
+    fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)?.as_ref()
+    }
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;

@@ -1,0 +1,73 @@
+//! Rules by which backends complete configurations.
+
+use galatea_config::{ConfigDraft, TensorDraft};
+use galatea_types::Result;
+
+use crate::{CompletionContext, Settings};
+
+impl CompletionContext<'_> {
+    /// Enables batching where the model can batch, and the configuration does not say how much: for as many items as
+    /// `default-max-batch-size` of the command line says, 4 where it is not given, and `least` at least.
+    ///
+    /// # Errors
+    /// The setting is no number.
+    pub fn complete_batching(&self, config: &mut ConfigDraft, least: i32) -> Result<()> {
+        if config.max_batch_size() == 0 {
+            let settings = Settings::of(self.backend_config);
+            let default: Option<i32> = settings.number("default-max-batch-size")?;
+            config.set_max_batch_size(default.unwrap_or(4).max(least));
+            log::warn!(
+                "autofilled max_batch_size to {} for model '{}' since batching is supported but no max_batch_size is \
+                 specified in model configuration. Must specify max_batch_size to utilize autofill with a larger max \
+                 batch size",
+                config.max_batch_size(),
+                self.model_name
+            );
+        }
+        complete_scheduling(config);
+        Ok(())
+    }
+}
+
+/// Enables dynamic batching for a configuration with batches.
+pub fn complete_scheduling(config: &mut ConfigDraft) {
+    if config.max_batch_size() > 1 {
+        config.default_to_dynamic_batching();
+    }
+}
+
+/// Adds the inputs and the outputs of a model that the configuration leaves out. `draft` makes each from its kind, `input` or
+/// `output`, its declaration, and whether the model batches.
+///
+/// # Errors
+/// Those of `draft`.
+pub fn complete_tensors<T, E>(
+    config: &mut ConfigDraft,
+    (inputs, outputs): (&[T], &[T]),
+    draft: impl Fn(&'static str, &T, bool) -> Result<TensorDraft, E>,
+) -> Result<(), E> {
+    let has_batching = config.max_batch_size() > 0;
+    if !config.has_inputs() {
+        for input in inputs {
+            config.add_input(draft("input", input, has_batching)?);
+        }
+    }
+    if !config.has_outputs() {
+        for output in outputs {
+            config.add_output(draft("output", output, has_batching)?);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the configuration has inputs and outputs, so that there is nothing to complete. Logs that.
+pub fn has_all_tensors(config: &ConfigDraft) -> bool {
+    let has_all = config.has_inputs() && config.has_outputs();
+    if has_all {
+        log::info!(
+            "skipping model configuration auto-complete for '{}': inputs and outputs already specified",
+            config.name()
+        );
+    }
+    has_all
+}

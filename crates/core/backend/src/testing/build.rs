@@ -1,0 +1,207 @@
+//! Quick ways to build what a test of a backend needs, and to run it.
+
+use std::sync::{Arc, mpsc};
+
+use galatea_config::{InstanceGroup, InstanceKind};
+use galatea_types::{
+    Cancellation, Error, InferRequest, InferResponse, PreparedRequest, RequestContext, Responder,
+    Response, ResponseSink, Result, Tensor,
+};
+use tokio::sync::oneshot;
+
+use crate::{
+    Batch, InstanceAlarm, InstanceSpec, LoadContext, ModelInstance, Outcome, PendingRequest,
+    RequestEnd, RequestObserver, SequenceStates, ServerAccess, testing::Fixture,
+};
+
+/// Where the answer to a request arrives.
+pub type Answer = oneshot::Receiver<Result<InferResponse>>;
+
+/// What a backend is given to load `fixture`.
+pub fn load_context(fixture: &Fixture) -> LoadContext {
+    LoadContext {
+        config: Arc::new(fixture.config.clone()),
+        version: fixture.version,
+        version_dir: fixture.model_dir.join(fixture.version.to_string()),
+        model_dir: fixture.model_dir.clone(),
+        backend_config: fixture.backend_config.clone(),
+        paths: crate::PathRules::anywhere(),
+        server: ServerAccess::default(),
+        devices: crate::Devices::default(),
+    }
+}
+
+/// The CPU instance number `index` of a model.
+pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
+    let name = format!("{model}_0_{index}");
+    InstanceSpec {
+        name,
+        group: Arc::new(InstanceGroup::of_cpu(&format!("{model}_0"))),
+        kind: InstanceKind::Cpu,
+        device_id: 0,
+        index,
+        alarm: InstanceAlarm::default(),
+    }
+}
+
+/// A request for every output, with `batch_size` items.
+pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> PreparedRequest {
+    prepared(InferRequest { inputs, ..InferRequest::new(model) }, batch_size)
+}
+
+/// The request as if it had been checked and found to have `batch_size` items.
+pub fn prepared(request: InferRequest, batch_size: u32) -> PreparedRequest {
+    PreparedRequest::assume_checked(request, batch_size)
+}
+
+/// The request with a change that leaves its batch size.
+pub fn adjusted(
+    request: PreparedRequest,
+    change: impl FnOnce(&mut InferRequest),
+) -> PreparedRequest {
+    let batch_size = request.batch_size();
+    let mut request = request.into_request();
+    change(&mut request);
+    prepared(request, batch_size)
+}
+
+/// The request on its way, as a scheduler has it, and where its answer arrives.
+pub fn pending(request: PreparedRequest) -> (PendingRequest, Answer) {
+    let (responder, answer) = Responder::unary();
+    (PendingRequest::new(request, queued_now(), responder), answer)
+}
+
+/// Of a request that was received and queued this moment.
+fn queued_now() -> RequestContext {
+    let mut context = RequestContext::new();
+    context.timeline.queued = Some(context.timeline.received);
+    context
+}
+
+/// Responses on their way to a test.
+pub type ResponseStream = tokio::sync::mpsc::UnboundedReceiver<Response>;
+
+struct Forward(tokio::sync::mpsc::UnboundedSender<Response>);
+
+impl ResponseSink for Forward {
+    fn respond(&mut self, response: Response) {
+        // A test that has seen enough reads no more.
+        let _ = self.0.send(response);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// A responder for any number of responses, and where they arrive.
+pub fn stream() -> (Responder, ResponseStream) {
+    let (sender, stream) = tokio::sync::mpsc::unbounded_channel();
+    (Responder::calling(Forward(sender)), stream)
+}
+
+/// Executes a request of a decoupled model: where its responses arrive.
+pub fn run_stream(
+    instance: &mut dyn ModelInstance,
+    request: PreparedRequest,
+    cancellation: Cancellation,
+) -> mpsc::Receiver<Response> {
+    let (sender, stream) = mpsc::channel();
+    let responder = Responder::calling(Channel { sender, is_closed: false });
+    let context = RequestContext { cancellation, ..queued_now() };
+    let model = request.model_name.clone();
+    let mut batch = Batch::new(model, 1, vec![PendingRequest::new(request, context, responder)]);
+    instance.execute(&mut batch);
+    for (pending, outcome) in batch.into_outcomes() {
+        match outcome {
+            Outcome::Answered(result) => pending.responder.finish(result),
+            // Dropped, the responder answers with an error.
+            Outcome::Unanswered | Outcome::ExecutedAgain => {}
+        }
+    }
+    stream
+}
+
+/// As [`Forward`], to a receiver that can wait for a limited time.
+struct Channel {
+    sender: mpsc::Sender<Response>,
+    is_closed: bool,
+}
+
+impl ResponseSink for Channel {
+    fn respond(&mut self, response: Response) {
+        self.is_closed = self.sender.send(response).is_err();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+}
+
+/// Executes the requests as one batch and gives back their answers in the same order, also of those that are answered later.
+pub fn run_batch(
+    instance: &mut dyn ModelInstance,
+    requests: Vec<PreparedRequest>,
+) -> Vec<Result<InferResponse>> {
+    let Some(first) = requests.first() else { return Vec::new() };
+    let model = first.model_name.clone();
+    let (pending, answers): (Vec<_>, Vec<_>) = requests.into_iter().map(pending).unzip();
+    let mut batch = Batch::new(model, 1, pending);
+    instance.execute(&mut batch);
+    let is_taken: Vec<bool> = (0..batch.len()).map(|i| batch.request(i).is_none()).collect();
+    let mut outcomes = batch.into_outcomes();
+    let answers = answers.into_iter().zip(is_taken);
+    let answer = |(answer, is_taken): (Answer, bool)| match is_taken {
+        true => answer.blocking_recv().unwrap_or_else(|_| Err(no_answer())),
+        // Read from the batch itself: nobody listens to the responder.
+        false => outcomes.next().map_or_else(|| Err(no_answer()), |(_, outcome)| of(outcome)),
+    };
+    answers.map(answer).collect()
+}
+
+/// Executes one request of a sequence, which has these states, and gives back its answer with the states that it leaves.
+pub(super) fn run_step(
+    instance: &mut dyn ModelInstance,
+    request: PreparedRequest,
+    states: SequenceStates,
+) -> (Result<InferResponse>, SequenceStates) {
+    let (mut pending, answer) = pending(request);
+    pending.request.add_inputs(states.inputs().cloned());
+    pending.states = states;
+    let model = pending.request.model_name.clone();
+    let mut batch = Batch::new(model, 1, [pending]);
+    let (left, states) = mpsc::channel();
+    batch.observe(Arc::new(StatesOf(left)));
+    instance.execute(&mut batch);
+    if batch.request(0).is_none() {
+        drop(batch);
+        let answer = answer.blocking_recv().unwrap_or_else(|_| Err(no_answer()));
+        return (answer, states.recv().unwrap_or_default());
+    }
+    let states = batch.take_states(0);
+    let outcome = batch.into_outcomes().next();
+    (outcome.map_or_else(|| Err(no_answer()), |(_, outcome)| of(outcome)), states)
+}
+
+/// Takes the states that a request leaves which is answered later.
+struct StatesOf(mpsc::Sender<SequenceStates>);
+
+impl RequestObserver for StatesOf {
+    fn take_states(&self, _: usize, states: SequenceStates) {
+        // A test that has its answer may be over.
+        let _ = self.0.send(states);
+    }
+
+    fn ended(&self, _: RequestEnd<'_>) {}
+}
+
+fn of(outcome: Outcome) -> Result<InferResponse> {
+    match outcome {
+        Outcome::Answered(result) => result,
+        Outcome::Unanswered | Outcome::ExecutedAgain => Err(no_answer()),
+    }
+}
+
+fn no_answer() -> Error {
+    Error::internal("the instance gave no answer")
+}

@@ -1,0 +1,38 @@
+//! The suite every backend passes, and quick ways to build what a test needs.
+//!
+//! A backend describes itself as a [`Subject`]: which models of its kind copy their input (identity) or
+//! compute sum and difference (add_sub), or answer more than once (repeat), for which data types. [`run`] then checks each [`Clause`] of the
+//! contract in [`crate::ModelInstance`] and fails with all that are violated:
+//!
+//! ```text
+//! #[test]
+//! fn conforms() {
+//!     galatea_backend::testing::run(&MySubject::new());
+//! }
+//! ```
+
+mod build;
+mod clauses;
+mod compare;
+mod device;
+mod later;
+mod model_folder;
+mod outcome;
+mod ragged;
+mod run;
+mod sample;
+mod streams;
+mod subject;
+
+pub use build::{
+    Answer, ResponseStream, adjusted, instance_spec, load_context, pending, prepared, request,
+    run_batch, run_stream, stream,
+};
+pub use device::FakeDevice;
+pub use galatea_config::testing::{Host, changed, model_config, tensor_spec, tensors};
+pub use later::AnswersLater;
+pub use model_folder::{Fixtures, Loader, ModelFolder, ask, floats, folder_context, infer, ints};
+pub use ragged::{RAGGED, RAGGED_WITH_BATCH_INPUT, check_batch_input, check_ragged};
+pub use run::run;
+pub use sample::{Sample, encode, sample};
+pub use subject::{Clause, Fixture, Subject};

@@ -1,0 +1,85 @@
+//! The JSON form of a configuration, for clients and for overrides: names as in the `.proto`, in its order,
+//! every default printed, 64-bit integers as numbers.
+
+mod error;
+mod lenient;
+mod pointer;
+mod reader;
+mod writer;
+
+use galatea_types::Result;
+use prost_reflect::DynamicMessage;
+use serde_json::Value;
+
+pub use self::error::{FieldError, OverrideError};
+pub(crate) use self::{pointer::pointer, writer::key_text};
+use crate::{
+    RawModelConfig,
+    schema::{self, MAX_ELEMENTS, MAX_SOURCE_SIZE},
+};
+
+/// Reads a configuration override.
+///
+/// Field names may be written as in the `.proto` or in camel case, enums by name in any case or by
+/// number, integers as numbers or strings; `null` is the same as left out. Names without quotes, single quotes and a comma
+/// behind the last element are read as Triton reads them: see [`is_strict_json`].
+///
+/// # Errors
+/// `InvalidArg` with the text `Invalid config override: {path}: {reason}`.
+pub fn parse_json(json: &str) -> Result<RawModelConfig> {
+    Ok(read(json)?)
+}
+
+fn read(json: &str) -> std::result::Result<RawModelConfig, OverrideError> {
+    if json.len() > MAX_SOURCE_SIZE {
+        return Err(OverrideError::TooLong { size: json.len(), limit: MAX_SOURCE_SIZE });
+    }
+    let value = read_value(json)?;
+    if count_elements(&value) > MAX_ELEMENTS {
+        return Err(OverrideError::TooManyElements { limit: MAX_ELEMENTS });
+    }
+    let descriptor = schema::model_config().ok_or(OverrideError::NoSchema)?;
+    Ok(reader::read_message(descriptor, &value)?.transcode_to()?)
+}
+
+/// Strict JSON first: it is what nearly everybody sends, and its errors are the clearer ones.
+fn read_value(json: &str) -> std::result::Result<Value, serde_json::Error> {
+    serde_json::from_str(json)
+        .or_else(|error| serde_json::from_str(&lenient::to_json(json)).map_err(|_| error))
+}
+
+/// Whether a configuration override is JSON as the standard has it.
+pub fn is_strict_json(json: &str) -> bool {
+    serde_json::from_str::<Value>(json).is_ok()
+}
+
+/// Members of all lists and objects. The recursion is as deep as JSON is read.
+fn count_elements(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => values.len() + values.iter().map(count_elements).sum::<usize>(),
+        Value::Object(members) => {
+            members.len() + members.values().map(count_elements).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+/// The configuration as one line of JSON. Messages and `oneof` members that are not set are left out;
+/// maps are printed in the order of their keys.
+pub fn to_json(raw: &RawModelConfig) -> String {
+    let mut json = String::new();
+    if let Some(descriptor) = schema::model_config() {
+        let mut message = DynamicMessage::new(descriptor);
+        // Both sides are the same message type, so this cannot fail; an empty object would show it.
+        if message.transcode_from(raw).is_ok() {
+            writer::write_message(&message, &mut json);
+        }
+    }
+    if json.is_empty() {
+        json.push_str("{}");
+    }
+    json
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! What a configuration was read from, and where in it a mistake is that was found later.
+
+use std::sync::Arc;
+
+use galatea_types::{Error, Result};
+
+use crate::{Diagnostic, FieldPath, Place, RawModelConfig, json, parse_json, parse_text, text};
+
+/// What a configuration was read from: the text of a file, JSON of a load request, or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSource {
+    /// As people know it, e.g. `m/config.pbtxt`.
+    file: String,
+    form: Form,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Form {
+    /// The model has no configuration of its own.
+    #[default]
+    None,
+    Text(Arc<str>),
+    Json(Arc<str>),
+}
+
+impl ConfigSource {
+    /// The text of a `config.pbtxt`. `file`: how people know it, which clients may read.
+    pub fn text(file: impl Into<String>, source: impl Into<Arc<str>>) -> Self {
+        Self { file: file.into(), form: Form::Text(source.into()) }
+    }
+
+    /// The JSON of a load request.
+    pub fn json(source: impl Into<Arc<str>>) -> Self {
+        Self { file: "config".to_owned(), form: Form::Json(source.into()) }
+    }
+
+    /// Whether this stands in it. What does is known to everybody who may read the configuration.
+    pub fn says(&self, text: &str) -> bool {
+        match &self.form {
+            Form::None => false,
+            Form::Text(source) | Form::Json(source) => source.contains(text),
+        }
+    }
+
+    /// The message that it holds; that of an empty text where there is nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with a [`Diagnostic`] as its source.
+    pub fn parse(&self) -> Result<RawModelConfig> {
+        match &self.form {
+            Form::None => Ok(RawModelConfig::default()),
+            Form::Json(source) => parse_json(source),
+            Form::Text(source) => parse_text(source).map_err(|error| {
+                let found = error.into_diagnostic(self.file.as_str(), source);
+                found.into_error(galatea_types::Code::InvalidArg)
+            }),
+        }
+    }
+
+    /// Everything that is wrong with the text of a file, as far as it can be read on behind a mistake; nothing where it can
+    /// be parsed.
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
+        match &self.form {
+            Form::None | Form::Json(_) => Vec::new(),
+            Form::Text(source) => text::mistakes(source)
+                .into_iter()
+                .map(|mistake| mistake.into_diagnostic(self.file.as_str(), source))
+                .collect(),
+        }
+    }
+
+    /// Where a field stands, or the closest part around it; the file where it has neither.
+    pub fn place(&self, field: &FieldPath) -> Option<Place> {
+        self.places()(field)
+    }
+
+    /// The same for several fields: a text is read once for all of them.
+    fn places(&self) -> impl Fn(&FieldPath) -> Option<Place> + '_ {
+        let file = self.file.as_str();
+        let places = match &self.form {
+            Form::Text(source) => text::find_places(source),
+            Form::None | Form::Json(_) => None,
+        };
+        move |field| match &self.form {
+            Form::None => None,
+            Form::Json(source) => {
+                let pointer = json::pointer(source, field);
+                Some(Place::file(pointer.map_or(file.to_owned(), |p| format!("{file}#{p}"))))
+            }
+            Form::Text(source) => {
+                Some(match places.as_ref().and_then(|places| places.find(field)) {
+                    Some(position) => Place::in_text(file, source, position),
+                    None => Place::file(file),
+                })
+            }
+        }
+    }
+
+    /// The same error, with the place and the advice of its [`Diagnostic`] behind the text. One that has said its place
+    /// already, or that is not about the configuration, stays as it is.
+    pub fn locate(&self, error: Error) -> Error {
+        let Some(found) = Diagnostic::of(&error) else { return error };
+        if found.place.is_some() {
+            return error;
+        }
+        let found = self.locate_diagnostic(found.clone());
+        Error::new(error.code(), format!("{error}{}", found.appendix())).with_source(found)
+    }
+
+    /// The same finding with its place.
+    pub fn locate_diagnostic(&self, mut found: Diagnostic) -> Diagnostic {
+        if found.place.is_none() {
+            found.place = self.place(&found.field);
+        }
+        text::with_placeholder(found)
+    }
+
+    /// The same findings with their places.
+    pub fn locate_all(&self, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let unplaced: Vec<_> = found.iter_mut().filter(|found| found.place.is_none()).collect();
+        if !unplaced.is_empty() {
+            let place = self.places();
+            unplaced.into_iter().for_each(|found| found.place = place(&found.field));
+        }
+        found.into_iter().map(text::with_placeholder).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "input [\n  { name: \"a\" dims: [ 1, 0 ] },\n  { name: 'b' }\n]\n\
+                        parameters { key: \"k\" value { string_value: \"v\" } }\nmax_batch_size: 4\n\
+                        output { dims: 3 dims: 0 }\ndynamic_batching { }\n";
+
+    #[track_caller]
+    fn check(field: FieldPath, expected: &str) {
+        let source = ConfigSource::text("m/config.pbtxt", TEXT);
+        let place = source.place(&field).map(|place| place.to_string());
+        assert_eq!(place.as_deref(), Some(expected), "{field}");
+    }
+
+    #[test]
+    fn fields_and_what_is_around_them() {
+        let input = || FieldPath::from("input");
+        check("max_batch_size".into(), "m/config.pbtxt:6:17");
+        check(input(), "m/config.pbtxt:1:1");
+        check(input().index(0), "m/config.pbtxt:2:3");
+        check(input().index(0).field("dims"), "m/config.pbtxt:2:15");
+        check(input().index(0).field("dims").index(1), "m/config.pbtxt:2:26");
+        check(input().index(1).field("dims"), "m/config.pbtxt:3:3");
+        check(input().named("b").field("name"), "m/config.pbtxt:3:11");
+        check(input().index(7).field("dims"), "m/config.pbtxt:1:1");
+        let parameters = || FieldPath::from("parameters");
+        check(parameters().named("k").field("value").field("string_value"), "m/config.pbtxt:5:45");
+        check(parameters().named("other"), "m/config.pbtxt:5:1");
+        check(FieldPath::from("output").index(0).field("dims").index(1), "m/config.pbtxt:7:24");
+        check("dynamic_batching.preferred_batch_size".into(), "m/config.pbtxt:8:1");
+        check("backend".into(), "m/config.pbtxt");
+    }
+
+    #[test]
+    fn reading_goes_on_behind_a_mistake() {
+        let text = "name: \"m\"\nbakend: \"onnx\" 'runtime'\ninput [ { name: \"X\" data_type: FP32 dims: [ -1, x ] nmae { a: [ 1 ] } } ]\n\
+                    max_batch_size: \"8\"\nmax_batch_size: 4\ndynamic_batching: true\nplatform: \"p\"\noutput { dims: 1 ";
+        let source = ConfigSource::text("f", text);
+        let found: Vec<String> = source
+            .mistakes()
+            .iter()
+            .map(|m| format!("{}: {}", m.place.as_ref().expect("a place"), m.text))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "f:2:1: no field `bakend` in ModelConfig",
+                "f:3:32: `FP32` is not a value of DataType",
+                "f:3:49: expected a 64-bit integer for `dims`, found `x`",
+                "f:3:53: no field `nmae` in ModelInput",
+                "f:4:17: expected a 32-bit integer for `max_batch_size`, found `\"8\"`",
+                "f:6:19: expected `{` for `dynamic_batching`, found `true`",
+                "f:8:18: expected `}`, found the end of the file",
+            ]
+        );
+        let first = source.parse().expect_err("mistakes");
+        assert_eq!(
+            Diagnostic::of(&first).map(|first| &first.text),
+            Some(&source.mistakes()[0].text)
+        );
+        assert!(ConfigSource::text("f", "name: \"m\"").mistakes().is_empty());
+        assert_eq!(ConfigSource::text("f", "name: “m” x: 1").mistakes().len(), 1);
+        assert_eq!(ConfigSource::text("f", "x: 1 ".repeat(1000)).mistakes().len(), 51);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_column() {
+        let source = ConfigSource::text("f", "\u{feff}backend: \"x\"\r\nplatform: \"y\"\r\n");
+        assert_eq!(
+            source.place(&"backend".into()).map(|p| p.to_string()).as_deref(),
+            Some("f:1:10")
+        );
+        let place = source.place(&"platform".into()).expect("a place");
+        assert_eq!(
+            (place.to_string().as_str(), place.line_text()),
+            ("f:2:11", Some("platform: \"y\""))
+        );
+    }
+
+    #[test]
+    fn json_has_pointers() {
+        let source =
+            ConfigSource::json(r#"{"input": [{"name": "a/b", "dims": [0]}], "maxBatchSize": 1}"#);
+        let check = |field: FieldPath, expected: &str| {
+            let place = source.place(&field).map(|place| place.to_string());
+            assert_eq!(place.as_deref(), Some(expected), "{field}");
+        };
+        check(FieldPath::from("input").index(0).field("dims").index(0), "config#/input/0/dims/0");
+        check(FieldPath::from("input").named("a/b").field("data_type"), "config#/input/0");
+        check("max_batch_size".into(), "config#/maxBatchSize");
+        check("backend".into(), "config");
+    }
+
+    #[test]
+    fn an_error_gets_its_place_once() {
+        let source = ConfigSource::text("m/config.pbtxt", TEXT);
+        let found = Diagnostic::error("sentence").with_advice("do this").about("max_batch_size");
+        let error = Error::unsupported("sentence").with_source(found);
+        let located = source.locate(error);
+        assert_eq!(located.message(), "sentence (m/config.pbtxt:6:17: do this)");
+        assert_eq!(located.code(), galatea_types::Code::Unsupported);
+        assert_eq!(source.locate(located.clone()).message(), located.message());
+        assert_eq!(located.with_causes(), located.message());
+        assert_eq!(source.locate(Error::internal("odd")).message(), "odd");
+        let without = ConfigSource::default();
+        let found = Diagnostic::error("sentence").with_advice("do this").about("backend");
+        let error = without.locate(Error::invalid_arg("sentence").with_source(found));
+        assert_eq!(error.message(), "sentence (do this)");
+    }
+}

@@ -1,0 +1,115 @@
+//! Repository agents look at the files of a model before the model is loaded, and may replace them. The configuration of the
+//! model names them.
+
+mod checksum;
+
+use std::{collections::BTreeMap, fmt, mem, path::Path, sync::Arc};
+
+use galatea_config::ConfigDraft;
+use galatea_types::{Error, Result};
+
+use self::checksum::ChecksumAgent;
+use crate::repository::{FolderLease, FollowedLoad, LoadFollower, ModelFolder};
+
+/// A repository agent, shared by all models that name it.
+pub trait RepositoryAgent: fmt::Debug + Send + Sync {
+    /// Looks at a model that is about to be loaded. May block.
+    ///
+    /// # Errors
+    /// Say why the model must not be loaded.
+    fn on_load(&self, model: &AgentContext<'_>) -> Result<AgentAnswer>;
+}
+
+/// A model that is about to be loaded, as an agent sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentContext<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// The model's configuration as it was written.
+    pub config: &'a ConfigDraft,
+    /// The agent's parameters in that configuration.
+    pub parameters: &'a BTreeMap<String, String>,
+    /// The model's files: those of the repository, or of the agent before.
+    pub folder: &'a Path,
+}
+
+/// The answer of an agent that lets a model be loaded.
+#[derive(Default)]
+pub struct AgentAnswer {
+    /// The folder to load the model from, in the place of the one that the agent was shown. It is dropped when the model is
+    /// unloaded.
+    pub folder: Option<FolderLease>,
+    /// Learns what becomes of this load. A load that keeps the ready versions, since no file of theirs has changed, is
+    /// completed and at once unloaded.
+    pub follower: Option<Box<dyn LoadFollower>>,
+}
+
+/// The agents that configurations may name.
+#[derive(Clone, Debug)]
+pub struct AgentRegistry(BTreeMap<String, Arc<dyn RepositoryAgent>>);
+
+/// Without any of the program: the agent `checksum`.
+impl Default for AgentRegistry {
+    fn default() -> Self {
+        let mut agents = Self(BTreeMap::new());
+        agents.register("checksum", Arc::new(ChecksumAgent));
+        agents
+    }
+}
+
+impl AgentRegistry {
+    /// Adds an agent, in the place of one that has its name.
+    pub fn register(&mut self, name: impl Into<String>, agent: Arc<dyn RepositoryAgent>) {
+        self.0.insert(name.into(), agent);
+    }
+
+    /// Lets every agent that a configuration names look at the model's folder, in their order. Returns the folder to load the
+    /// model from.
+    pub(crate) fn visit(&self, config: &ConfigDraft, folder: &ModelFolder) -> Result<ModelFolder> {
+        let mut folders = Folders { last: folder.lease(), before: Vec::new() };
+        // Dropped before the folders: a follower learns that the load failed while they are there.
+        let mut load = FollowedLoad::default();
+        for agent in config.repository_agents() {
+            let known = self.0.get(&agent.name).ok_or_else(|| self.unknown(&agent.name))?;
+            let answer = known.on_load(&AgentContext {
+                model: &folder.name,
+                config,
+                parameters: &agent.parameters,
+                folder: folders.last.path(),
+            })?;
+            load.followers.extend(answer.follower);
+            if let Some(folder) = answer.folder {
+                let before = mem::replace(&mut folders.last, Arc::new(folder));
+                folders.before.push(before);
+            }
+        }
+        if load.followers.is_empty() && folders.before.is_empty() {
+            return Ok(folder.clone());
+        }
+        folder.replaced(FolderLease::new(folders).followed(load))
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known = self.0.keys().map(|name| format!("'{name}'")).collect::<Vec<_>>();
+        let (agents, known) = (if known.len() == 1 { "agent" } else { "agents" }, known.join(", "));
+        Error::invalid_arg(format!(
+            "unable to find 'libtritonrepoagent_{name}.so' for repo agent '{name}': this server has the {agents} {known} and \
+             opens no libraries of others. Remove the agent from 'model_repository_agents' to serve the files as they are"
+        ))
+    }
+}
+
+/// The folder that the last agent gave, and those that it may be made of.
+struct Folders {
+    last: Arc<FolderLease>,
+    before: Vec<Arc<FolderLease>>,
+}
+
+impl AsRef<Path> for Folders {
+    fn as_ref(&self) -> &Path {
+        self.last.path()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Where the server is between its start and its exit, as far as clients see it: whether it is ready in principle, and
+//! whether their requests wait for the end of the start.
+
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+};
+
+use galatea_telemetry::{families::REQUESTS_REFUSED, metrics::Figures};
+use tokio::sync::Notify;
+
+/// Most requests that wait for the end of the start. What comes beyond them is refused at once.
+const MAX_WAITING: usize = 1024;
+
+const SERVING: u8 = 0;
+/// Models are being loaded for the first time: clients are listened to already.
+const STARTING: u8 = 1;
+/// Everything is served, but no new clients are wanted.
+const LEAVING: u8 = 2;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Availability {
+    stage: AtomicU8,
+    waiting: AtomicUsize,
+    start_is_over: Notify,
+    refused_at_start: AtomicU64,
+    refused_at_exit: AtomicU64,
+}
+
+impl Availability {
+    pub fn begin_start(&self) {
+        self.stage.store(STARTING, Ordering::SeqCst);
+    }
+
+    /// Requests that wait go on.
+    pub fn finish_start(&self) {
+        let (starting, serving) = (STARTING, SERVING);
+        // Of a server that is leaving already nothing changes.
+        let _ = self.stage.compare_exchange(starting, serving, Ordering::SeqCst, Ordering::SeqCst);
+        self.start_is_over.notify_waiters();
+    }
+
+    pub fn begin_leaving(&self) {
+        self.stage.store(LEAVING, Ordering::SeqCst);
+        self.start_is_over.notify_waiters();
+    }
+
+    pub fn is_serving(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == SERVING
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == LEAVING
+    }
+
+    /// A request came after the front ends had stopped taking any.
+    pub fn count_refused_at_exit(&self) {
+        self.refused_at_exit.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn add_figures(&self, figures: &mut Figures) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        figures.set_labelled(&REQUESTS_REFUSED, "starting", count(&self.refused_at_start));
+        figures.set_labelled(&REQUESTS_REFUSED, "exiting", count(&self.refused_at_exit));
+    }
+
+    pub fn is_starting(&self) -> bool {
+        self.stage.load(Ordering::Acquire) == STARTING
+    }
+
+    /// Waits for the end of the start. False at once when too many do so already.
+    pub async fn started(&self) -> bool {
+        if !self.is_starting() {
+            return true;
+        }
+        let _waiter = Waiter::new(&self.waiting);
+        if self.waiting.load(Ordering::SeqCst) > MAX_WAITING {
+            self.refused_at_start.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        while self.is_starting() {
+            let mut over = pin!(self.start_is_over.notified());
+            over.as_mut().enable();
+            // Looked at again: it may have ended before this waiter was known.
+            if self.is_starting() {
+                over.await;
+            }
+        }
+        true
+    }
+}
+
+/// Counted until it is dropped, also with a request whose client went away.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl<'a> Waiter<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::Future,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    fn poll(waiting: std::pin::Pin<&mut impl Future<Output = bool>>) -> Poll<bool> {
+        waiting.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn requests_wait_for_the_end_of_the_start() {
+        let availability = Availability::default();
+        assert!(availability.is_serving());
+        assert_eq!(poll(pin!(availability.started())), Poll::Ready(true));
+        availability.begin_start();
+        assert!(!availability.is_serving() && !availability.is_leaving());
+        let mut waiting = pin!(availability.started());
+        assert_eq!(poll(waiting.as_mut()), Poll::Pending);
+        availability.finish_start();
+        assert_eq!(poll(waiting), Poll::Ready(true));
+        assert!(availability.is_serving());
+        availability.begin_leaving();
+        availability.finish_start();
+        assert!(availability.is_leaving() && !availability.is_serving());
+    }
+
+    #[test]
+    fn no_more_than_some_wait_and_one_that_goes_makes_room() {
+        let availability = Availability::default();
+        availability.begin_start();
+        let mut waiting: Vec<_> =
+            (0..MAX_WAITING).map(|_| Box::pin(availability.started())).collect();
+        for request in &mut waiting {
+            assert_eq!(poll(request.as_mut()), Poll::Pending);
+        }
+        assert_eq!(poll(pin!(availability.started())), Poll::Ready(false));
+        assert_eq!(availability.refused_at_start.load(Ordering::Relaxed), 1);
+        waiting.pop();
+        assert_eq!(poll(pin!(availability.started())), Poll::Pending);
+    }
+}

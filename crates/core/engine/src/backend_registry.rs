@@ -1,0 +1,92 @@
+//! Which backends there are, and how each is opened.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use galatea_backend::{Backend, Inspector};
+use galatea_types::Result;
+
+type Open<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
+type Search<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
+
+/// The backends the program offers, each opened when the first model needs it.
+pub type BackendRegistry = Registry<dyn Backend>;
+
+/// What inspects the files of models, by the names of their backends.
+pub type InspectorRegistry = Registry<dyn Inspector>;
+
+/// What there is for each backend, by its name; made when it is first needed.
+pub struct Registry<T: ?Sized> {
+    known: BTreeMap<String, Open<T>>,
+    /// Asked last, and not named to users.
+    unlisted: BTreeMap<String, Open<T>>,
+    /// Asked for names that are not known.
+    search: Option<Search<T>>,
+    /// Inspectors of models whose backends take long to open.
+    inspectors: BTreeMap<String, Arc<dyn Inspector>>,
+}
+
+impl<T: ?Sized> Default for Registry<T> {
+    fn default() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
+            search: None,
+            inspectors: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T: ?Sized> Registry<T> {
+    /// Adds a backend: `open` runs when the first model needs it, and again after a failure.
+    pub fn register(
+        &mut self,
+        name: impl Into<String>,
+        open: impl Fn() -> Result<Arc<T>> + Send + Sync + 'static,
+    ) {
+        self.known.insert(name.into(), Box::new(open));
+    }
+
+    /// Adds a backend that gives way to one of its name that the search finds, and that no message names to users: for
+    /// tests.
+    pub fn register_unlisted(
+        &mut self,
+        name: impl Into<String>,
+        open: impl Fn() -> Result<Arc<T>> + Send + Sync + 'static,
+    ) {
+        self.unlisted.insert(name.into(), Box::new(open));
+    }
+
+    /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
+    pub fn search(
+        &mut self,
+        search: impl Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync + 'static,
+    ) {
+        self.search = Some(Box::new(search));
+    }
+
+    /// Has models of a backend checked by `inspector` before the backend is opened: for one that takes minutes to open,
+    /// and that completes no configuration.
+    pub fn inspect_first(&mut self, name: impl Into<String>, inspector: Arc<dyn Inspector>) {
+        self.inspectors.insert(name.into(), inspector);
+    }
+
+    pub(crate) fn inspector(&self, name: &str) -> Option<Arc<dyn Inspector>> {
+        self.inspectors.get(name).cloned()
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Option<Result<Arc<T>>> {
+        let known = self.known.get(name).map(|open| open());
+        let search = || self.search.as_ref().and_then(|search| search(name));
+        known.or_else(search).or_else(|| self.unlisted.get(name).map(|open| open()))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.keys().map(String::as_str)
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Registry<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.known.keys()).finish()
+    }
+}

@@ -1,0 +1,195 @@
+//! The one way of a client's request to its model, whatever protocol it came by.
+//!
+//! A front end translates bytes; everything else that happens to an inference call happens here, in this order, each step
+//! a type of its own:
+//!
+//! 1. [`FoundModel`]: the sender may ask the model, and the model is there.
+//! 2. [`InferCall`]: the sender's limits and the memory budget have room for the request.
+//! 3. [`DecodedCall`]: the front end has decoded the request for the model; its forwarded headers are parameters. Now a
+//!    version is chosen.
+//! 4. [`RunningCall`]: the model has the request, which is cancelled when the call is dropped.
+
+mod running;
+
+use std::sync::Arc;
+
+use galatea_config::ModelConfig;
+use galatea_types::{
+    CallRecord, CancelOnDrop, Cancellation, Error, InferRequest, MemoryReservation, Origin,
+    Refused, Regions, RequestContext, Responder, Result, Sender,
+};
+
+pub use self::running::{RunningCall, UnaryAnswer};
+use crate::{Engine, RegionTable, ServedModel};
+
+/// The model that a client asks for.
+pub struct FoundModel {
+    model: Arc<ServedModel>,
+    version: Option<i64>,
+    regions: Arc<RegionTable>,
+}
+
+impl FoundModel {
+    /// Finds a model that `sender` may ask, in the version that it asks for, which may be malformed, or the highest one.
+    /// A sender that may not ask the model is refused before the model is looked for: no answer tells whether it is
+    /// there.
+    ///
+    /// # Errors
+    /// The sender may not ask it, the version is malformed, or those of [`Engine::model`].
+    pub fn find(
+        engine: &Engine,
+        name: &str,
+        version: impl FnOnce() -> Result<Option<i64>>,
+        sender: &impl Sender,
+        record: &mut impl CallRecord,
+    ) -> Result<Self> {
+        let asked = sender.check(name).and_then(|()| version());
+        let version = asked.inspect_err(|_| record.record_asked(name, None))?;
+        let model = engine.model(name, version);
+        let model = model.inspect_err(|_| record.record_asked(name, version))?;
+        record.record_model(model.config().name(), model.version());
+        Ok(Self { model, version, regions: engine.regions().clone() })
+    }
+
+    /// Returns the configuration that requests are decoded by.
+    pub fn config(&self) -> &ModelConfig {
+        self.model.config()
+    }
+
+    /// Refuses, as `refusal`, a model that may respond any number of times.
+    ///
+    /// # Errors
+    /// `Unsupported` for a decoupled model.
+    pub fn check_responds_once(&self, refusal: &'static str) -> Result<()> {
+        if self.config().is_decoupled() { Err(Error::unsupported(refusal)) } else { Ok(()) }
+    }
+
+    /// Admits a request whose bytes are all there and held by `memory`: takes its share of the sender's limits, and
+    /// memory for the `decoded` bytes that decoding it is going to take.
+    ///
+    /// # Errors
+    /// The sender has as much of the server as it may, or the memory budget has no room.
+    pub fn admit<S: Sender>(
+        self,
+        sender: &mut S,
+        mut memory: MemoryReservation,
+        decoded: usize,
+    ) -> Result<InferCall> {
+        let share = sender.take_share(decoded)?;
+        if decoded > 0 {
+            memory.try_grow(decoded)?;
+        }
+        let mut context = RequestContext::new();
+        context.origin = Origin::Client(S::PROTOCOL);
+        context.identity = sender.identity().cloned();
+        (context.share, context.memory) = (share, memory);
+        Ok(InferCall { found: self, context })
+    }
+}
+
+/// A call that was admitted and is not decoded yet.
+pub struct InferCall {
+    found: FoundModel,
+    context: RequestContext,
+}
+
+/// The model that a request is decoded for.
+pub struct DecodeFor<'a> {
+    /// The model's configuration.
+    pub config: &'a ModelConfig,
+    /// The version that the client asks for.
+    pub version: Option<i64>,
+    /// The shared memory regions that the request may name.
+    pub regions: &'a dyn Regions,
+}
+
+impl InferCall {
+    /// Decodes the request by `decode`, whose second result is kept for the answer.
+    ///
+    /// # Errors
+    /// Those of `decode`.
+    pub fn decode<P>(
+        self,
+        decode: impl FnOnce(&DecodeFor<'_>) -> Result<(InferRequest, P)>,
+    ) -> Result<DecodedCall<P>> {
+        let Self { found: FoundModel { model, version, regions }, context } = self;
+        let (config, regions) = (model.config(), &*regions);
+        let (request, plan) = decode(&DecodeFor { config, version, regions })?;
+        Ok(DecodedCall { model, context, request, plan })
+    }
+}
+
+/// A call whose request is decoded.
+pub struct DecodedCall<P> {
+    model: Arc<ServedModel>,
+    context: RequestContext,
+    request: InferRequest,
+    plan: P,
+}
+
+impl<P> DecodedCall<P> {
+    /// Returns the request.
+    pub fn request(&self) -> &InferRequest {
+        &self.request
+    }
+
+    /// Returns the model that answers.
+    pub fn model(&self) -> &Arc<ServedModel> {
+        &self.model
+    }
+
+    /// Returns the memory that the request holds, for front ends that learn by decoding how much it is.
+    pub fn memory(&mut self) -> &mut MemoryReservation {
+        &mut self.context.memory
+    }
+
+    /// Adds the headers that the operator lets through to the parameters of the request.
+    ///
+    /// # Errors
+    /// Those of [`Sender::forward_headers`].
+    pub fn forward_headers(&mut self, sender: &impl Sender) -> Result<()> {
+        sender.forward_headers(&mut self.request)
+    }
+
+    /// Hands the request to its model, which gives its responses to the responder that `respond` makes.
+    ///
+    /// # Errors
+    /// The model refuses the request; the responder was not used then.
+    pub fn submit(
+        self,
+        record: &mut impl CallRecord,
+        respond: impl FnOnce(&Cancellation) -> Responder,
+    ) -> Result<RunningCall<P>> {
+        let Self { model, mut context, request, plan } = self;
+        let model = choose_version(model, &request, &context);
+        record.record_submitted(&request, &mut context);
+        let cancellation = context.cancellation.clone();
+        let responder = respond(&cancellation);
+        model.infer(request, context, responder).map_err(Refused::into_error)?;
+        Ok(RunningCall { model, plan, cancel: CancelOnDrop::new(cancellation) })
+    }
+
+    /// Hands the request to its model, for exactly one answer.
+    ///
+    /// # Errors
+    /// Those of [`DecodedCall::submit`].
+    pub fn submit_unary(
+        self,
+        record: &mut impl CallRecord,
+    ) -> Result<(RunningCall<P>, UnaryAnswer)> {
+        let (responder, answer) = Responder::unary();
+        let running = self.submit(record, |_| responder)?;
+        Ok((running, UnaryAnswer(answer)))
+    }
+}
+
+/// Chooses the version that executes a request, when everything is known that a choice may depend on: the sender, the
+/// forwarded headers among the parameters, and the sequence. The only rule so far is the one by which the model was
+/// `found`: the version asked for, else the highest.
+fn choose_version(
+    found: Arc<ServedModel>,
+    _: &InferRequest,
+    _: &RequestContext,
+) -> Arc<ServedModel> {
+    found
+}

@@ -1,0 +1,153 @@
+//! Loads, unloads and questions that take a while: on threads of their own, so that front ends wait without one.
+//!
+//! Each class of operation ([`operation::Class`]) has a number of threads that the others cannot take: however many
+//! loads wait, the index and the readiness of models are answered. Of several operations on one model one runs at
+//! a time; the others wait without a thread, and those that want the same are done once.
+
+mod error;
+mod operation;
+mod pool;
+mod queue;
+
+use std::sync::Arc;
+
+use galatea_telemetry::{families, metrics::Figures};
+use galatea_types::Result;
+use tokio::sync::oneshot;
+
+use self::{operation::Operation, pool::Pool, queue::Limit};
+use crate::{manager::ModelManager, overrides::LoadOverrides};
+
+/// Callers of one class that may wait; more are refused.
+const MAX_WAITING: usize = 4096;
+
+/// Unloads at a time. One waits for the load of its model that is under way.
+const UNLOAD_THREADS: usize = 4;
+
+/// Models that are asked at a time whether they are ready. One that does not answer keeps a thread.
+const READINESS_THREADS: usize = 16;
+
+/// Queries at a time.
+const QUERY_THREADS: usize = 2;
+
+/// What front ends use of the engine that may block: every method returns at once, with a future of the result.
+///
+/// A future that is dropped before its operation began takes the operation back.
+pub struct Control {
+    pool: Pool,
+    manager: Arc<ModelManager>,
+}
+
+impl Control {
+    /// `load_threads`: how many loads run at a time.
+    pub(crate) fn new(manager: Arc<ModelManager>, load_threads: usize) -> Self {
+        let limit = |running| Limit { running, waiting: MAX_WAITING };
+        let threads = [load_threads.max(1), UNLOAD_THREADS, READINESS_THREADS, QUERY_THREADS];
+        let limits = threads.map(limit);
+        Self { pool: Pool::new(limits), manager }
+    }
+
+    /// [`Engine::load_model`](crate::Engine::load_model). Loads of one model without overrides that wait are
+    /// done once, when the one under way has ended.
+    ///
+    /// # Errors
+    /// Why it failed; `Exhausted` when too many loads wait.
+    pub fn load(
+        &self,
+        model: String,
+        overrides: LoadOverrides,
+    ) -> impl Future<Output = Result<()>> + Send + use<> {
+        let has_overrides = !overrides.is_empty();
+        let operation = Operation::Load { model: model.clone(), has_overrides };
+        let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
+        let load = move || manager.load(&model, overrides).map(|()| true);
+        let submitted = allowed.map(|()| self.pool.submit(operation, load));
+        async { submitted?.await.map(drop) }
+    }
+
+    /// [`Engine::unload_model`](crate::Engine::unload_model).
+    ///
+    /// # Errors
+    /// Why it is refused; `Exhausted` when too many unloads wait.
+    pub fn unload(
+        &self,
+        model: String,
+        with_dependents: bool,
+    ) -> impl Future<Output = Result<()>> + Send + use<> {
+        let operation = Operation::Unload { model: model.clone(), with_dependents };
+        let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
+        let unload = move || manager.unload(&model, with_dependents).map(|()| true);
+        let submitted = allowed.map(|()| self.pool.submit(operation, unload));
+        async { submitted?.await.map(drop) }
+    }
+
+    /// Whether a model is ready, by its own check too if it has one. False also for one that does not exist.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server takes no requests.
+    pub fn is_model_ready(
+        &self,
+        model: &str,
+        version: Option<i64>,
+    ) -> impl Future<Output = Result<bool>> + Send + use<> {
+        let models = self.manager.models();
+        let serving = models.check_serving();
+        let asked = match models.for_client(model, version) {
+            Ok(found) if found.is_ready() && found.has_readiness_check() => {
+                // By the number of the version, so that it is one question however it was asked.
+                Err(self.ask(model.to_owned(), Some(found.version())))
+            }
+            found => Ok(found.is_ok_and(|found| found.is_ready())),
+        };
+        async {
+            serving?;
+            Ok(match asked {
+                Ok(is_known) => is_known,
+                Err(asked) => asked.await.unwrap_or(false),
+            })
+        }
+    }
+
+    /// The model is looked up again when its turn comes: it may have been loaded again.
+    fn ask(&self, model: String, version: Option<i64>) -> pool::PendingOperation {
+        let operation = Operation::Readiness { model: model.clone(), version };
+        let manager = self.manager.clone();
+        self.pool.submit(operation, move || {
+            let found = manager.models().for_client(&model, version);
+            Ok(found.is_ok_and(|found| found.query_readiness()))
+        })
+    }
+
+    /// Does `work` on a control thread: what reads the repository, or goes through every model.
+    ///
+    /// # Errors
+    /// `Exhausted` when too many wait, `Internal` when it panicked.
+    pub fn query<R, W>(&self, work: W) -> impl Future<Output = Result<R>> + Send + use<R, W>
+    where
+        R: Send + 'static,
+        W: FnOnce() -> R + Send + 'static,
+    {
+        let (sender, result) = oneshot::channel();
+        let done = self.pool.submit(Operation::Query, move || Ok(sender.send(work()).is_ok()));
+        async {
+            done.await?;
+            result.await.map_err(|_| error::panicked())
+        }
+    }
+
+    /// How many operations of each class run and wait.
+    pub(crate) fn add_figures(&self, figures: &mut Figures) {
+        for (class, counts) in self.pool.counts() {
+            figures.set_labelled(&families::CONTROL_RUNNING, class.label(), counts.running);
+            figures.set_labelled(&families::CONTROL_WAITING, class.label(), counts.waiting);
+        }
+    }
+
+    /// Refuses the loads that have not begun, and those that come later.
+    pub(crate) fn refuse_loads(&self) {
+        self.pool.refuse_loads();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+//! Looks at model repositories without serving them: what a server would refuse, and what it would warn of.
+//!
+//! The configurations go through the same code as when they are loaded, so that the texts are the same. No library of a
+//! backend is opened, no code of a model runs, and nothing is written.
+
+mod ensembles;
+mod finding;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
+use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
+use galatea_types::{Error, Result};
+
+use self::ensembles::Ensembles;
+pub use self::finding::Finding;
+use crate::{
+    backend_registry::InspectorRegistry,
+    labels,
+    manager::{Backends, Completion, PolledModel, mistakes_of_folder},
+    model_id::ModelId,
+    options::EngineOptions,
+    override_folders::OverrideFolders,
+    overrides::LoadOverrides,
+    repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+    warm_up,
+};
+
+/// What an inspection found.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// By repository and model.
+    pub findings: Vec<Finding>,
+    /// How many models there are.
+    pub model_count: usize,
+}
+
+impl Inspection {
+    /// How many findings there are of a kind.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count()
+    }
+}
+
+/// Looks at everything in the repositories of `options`.
+///
+/// # Errors
+/// When a repository cannot be read at all.
+pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result<Inspection> {
+    let inspector = Looker::new(options, inspectors);
+    let _look = inspector.repository.begin_look();
+    inspector.repository.check()?;
+    Ok(inspector.run())
+}
+
+/// The configuration of one model of the repositories, as it is completed from the model's files.
+///
+/// # Errors
+/// Why it cannot be loaded; [`CannotTell`] beside the configuration as far as it is known, where its files do not tell
+/// the rest.
+pub fn complete(
+    options: &EngineOptions,
+    inspectors: InspectorRegistry,
+    model: &str,
+) -> Result<(RawModelConfig, Option<String>)> {
+    let inspection = Looker::new(options, inspectors);
+    let _look = inspection.repository.begin_look();
+    inspection.repository.check()?;
+    let id = ModelId::global(model);
+    let polled = inspection.poll(&id)?;
+    match polled.draft(&inspection.completion()) {
+        Ok(raw) => Ok((raw, None)),
+        Err(error) if CannotTell::is_in(&error) => {
+            Ok((RawModelConfig::clone(&polled.raw), Some(error.message().to_owned())))
+        }
+        Err(error) => Err(explained(&polled, error)),
+    }
+}
+
+/// What is known of a model after its files were looked at.
+struct Inspected {
+    polled: PolledModel,
+    /// `None`: it cannot be loaded, or its files do not tell.
+    config: Option<Arc<ModelConfig>>,
+}
+
+struct Looker<'a> {
+    options: &'a EngineOptions,
+    repository: Repository,
+    inspectors: Backends<dyn Inspector>,
+    paths: PathRules,
+    folders: OverrideFolders,
+}
+
+impl<'a> Looker<'a> {
+    fn new(options: &'a EngineOptions, inspectors: InspectorRegistry) -> Self {
+        let repository = Repository::new(
+            options.repositories.clone(),
+            ConfigName::new(&options.model_config_name),
+            options.has_namespaces,
+        );
+        Self {
+            options,
+            repository,
+            inspectors: Backends::new(inspectors, options.backend_config.clone()),
+            paths: PathRules::anywhere(),
+            folders: OverrideFolders::default(),
+        }
+    }
+
+    fn completion(&self) -> Completion<'_> {
+        Completion {
+            backends: &self.inspectors,
+            agents: &self.options.agents,
+            gpus: &self.options.gpus,
+            is_automatic: self.options.auto_completes_config,
+            paths: &self.paths,
+            backend_directory: self.options.backend_directory.as_deref(),
+        }
+    }
+
+    fn run(&self) -> Inspection {
+        let mut findings = Vec::new();
+        for (root, oddity) in self.repository.oddities() {
+            let severity = if oddity.is_grave() { Severity::Error } else { Severity::Warning };
+            let file =
+                if oddity.path.is_empty() { root } else { format!("{root}/{}", oddity.path) };
+            findings.push(Finding::of_file(oddity.diagnostic(severity).at(Place::file(file))));
+        }
+        let ids = self.repository.models();
+        let model_count = ids.len();
+        let mut models = BTreeMap::new();
+        for id in &ids {
+            let known = findings.len();
+            if let Some(inspected) = self.model(id, &mut findings) {
+                models.insert(id.clone(), inspected);
+            }
+            self.add_paths(id, findings.get_mut(known..).unwrap_or_default());
+        }
+        let ensembles = Ensembles { repository: &self.repository, ids: &ids };
+        let known = findings.len();
+        ensembles.inspect(&mut models, &mut findings);
+        for id in &ids {
+            self.add_paths(id, findings.get_mut(known..).unwrap_or_default());
+        }
+        // Line by line, each repository and model for itself.
+        let position = |found: &Finding| found.diagnostic.place.as_ref().and_then(|p| p.position);
+        findings.sort_by(|a, b| (&a.model, position(a)).cmp(&(&b.model, position(b))));
+        Inspection { findings, model_count }
+    }
+
+    /// Findings about this model get the paths of their files.
+    fn add_paths(&self, id: &ModelId, findings: &mut [Finding]) {
+        let own =
+            findings.iter_mut().filter(|found| found.path.is_none() && found.model == *id.name);
+        for finding in own {
+            let place = finding.diagnostic.place.as_ref();
+            finding.path = place.and_then(|place| self.repository.path_of(id, &place.file));
+        }
+    }
+
+    fn poll(&self, id: &ModelId) -> Result<PolledModel> {
+        let overrides = LoadOverrides::default();
+        PolledModel::new(id, &overrides, &self.folders, &self.repository, &self.completion())
+    }
+
+    /// Looks at one model. `None`: it cannot be loaded.
+    fn model(&self, id: &ModelId, findings: &mut Vec<Finding>) -> Option<Inspected> {
+        match self.poll(id) {
+            Ok(polled) => {
+                let oddities = polled.layout().oddities();
+                let inspected = self.examine(polled, findings);
+                add_oddities(&id.name, oddities, findings);
+                inspected
+            }
+            Err(error) => {
+                let Ok(folder) = self.repository.lease(id) else {
+                    findings.push(Finding::of_error(&id.name, &id.name, &error));
+                    return None;
+                };
+                findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
+                let name = self.repository.config_name();
+                let (source, mistakes) = mistakes_of_folder(&folder, name, &self.completion());
+                add_mistakes(&folder, &source, mistakes, findings);
+                let oddities = ModelLayout::new(&folder, None).oddities();
+                add_oddities(&id.name, oddities, findings);
+                None
+            }
+        }
+    }
+
+    fn examine(&self, polled: PolledModel, findings: &mut Vec<Finding>) -> Option<Inspected> {
+        let id = polled.id.clone();
+        let file = &config_file(&polled.folder);
+        let fail = |error: &Error| Finding::of_error(&id.name, file, error);
+        if polled.versions.is_empty() {
+            findings.push(fail(&polled.without_version()));
+            return None;
+        }
+        add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
+        let config = match polled.complete(&self.completion()) {
+            Ok(config) => config,
+            Err(error) if CannotTell::is_in(&error) => {
+                self.add_missing_files(&polled, findings);
+                findings.push(Finding::note(&id.name, file, &error));
+                return Some(Inspected { polled, config: None });
+            }
+            Err(error) => {
+                findings.push(fail(&explained(&polled, error)));
+                let mistakes = polled.mistakes(&self.completion());
+                add_mistakes(&polled.folder, &polled.source, mistakes, findings);
+                return None;
+            }
+        };
+        let is_fine = self.check_versions(&polled, &config, findings);
+        is_fine.then_some(Inspected { polled, config: Some(config) })
+    }
+
+    /// Whether every version could be loaded, as far as its files tell.
+    fn check_versions(
+        &self,
+        polled: &PolledModel,
+        config: &Arc<ModelConfig>,
+        findings: &mut Vec<Finding>,
+    ) -> bool {
+        let model = &*polled.id.name;
+        let file = config_file(&polled.folder);
+        add_mistakes(&polled.folder, &polled.source, config.warnings(), findings);
+        let mut is_fine = true;
+        for &version in &polled.versions {
+            let error = match self.check_version(polled, config, version) {
+                Ok(()) => match polled.layout().model_file(version) {
+                    Some(oddity) => {
+                        findings.push(Finding::new(model, oddity.diagnostic(Severity::Error)));
+                        is_fine = false;
+                        continue;
+                    }
+                    None => continue,
+                },
+                Err(error) => error,
+            };
+            if CannotTell::is_in(&error) {
+                let place = format!("{model}/{version}");
+                findings.push(Finding::note(model, &place, &error));
+                continue;
+            }
+            is_fine = false;
+            for error in
+                [error].into_iter().chain(self.mistakes_of_version(polled, config, version))
+            {
+                let error = polled.explain(version, polled.hidden.hide(error));
+                let found = Finding::of_error(model, &file, &error);
+                if !findings.contains(&found) {
+                    findings.push(found);
+                }
+            }
+        }
+        is_fine
+    }
+
+    fn check_version(
+        &self,
+        polled: &PolledModel,
+        config: &Arc<ModelConfig>,
+        version: i64,
+    ) -> Result<()> {
+        labels::read(config, polled.folder.path())?;
+        if polled.is_ensemble() {
+            return Ok(());
+        }
+        warm_up::samples(config, polled.folder.path())?;
+        self.with_inspector(polled, config, version, |inspector, context| {
+            inspector.inspect(config, context)
+        })?
+    }
+
+    /// In what the files of a version disagree with the configuration.
+    fn mistakes_of_version(
+        &self,
+        polled: &PolledModel,
+        config: &Arc<ModelConfig>,
+        version: i64,
+    ) -> Vec<Error> {
+        if polled.is_ensemble() {
+            return Vec::new();
+        }
+        let mistakes = |inspector: &dyn Inspector, context: &CompletionContext<'_>| {
+            inspector.mistakes(config, context)
+        };
+        self.with_inspector(polled, config, version, mistakes).unwrap_or_default()
+    }
+
+    fn with_inspector<R>(
+        &self,
+        polled: &PolledModel,
+        config: &Arc<ModelConfig>,
+        version: i64,
+        look: impl FnOnce(&dyn Inspector, &CompletionContext<'_>) -> R,
+    ) -> Result<R> {
+        let version_dir = polled.folder.version_dir(version);
+        let context = CompletionContext {
+            model_name: &polled.folder.name,
+            model_dir: polled.folder.path(),
+            version,
+            version_dir: &version_dir,
+            backend_config: &self.inspectors.settings(config.backend()),
+            paths: &self.paths,
+        };
+        Ok(look(&*self.inspectors.open(config.backend())?, &context))
+    }
+
+    /// Of a model whose configuration cannot be completed, the files are looked at all the same.
+    fn add_missing_files(&self, polled: &PolledModel, findings: &mut Vec<Finding>) {
+        let found =
+            polled.versions.iter().filter_map(|&version| polled.layout().model_file(version));
+        let finding =
+            |oddity: Oddity| Finding::new(&polled.id.name, oddity.diagnostic(Severity::Error));
+        findings.extend(found.map(finding));
+    }
+}
+
+/// Where mistakes of a configuration are, if no place in it is known: the model's folder where it has none.
+fn config_file(folder: &ModelFolder) -> String {
+    let name = &folder.name;
+    match folder.path().join("config.pbtxt").is_file() {
+        true => format!("{name}/config.pbtxt"),
+        false => name.clone(),
+    }
+}
+
+/// Why a model cannot be loaded, as a server says it.
+fn explained(polled: &PolledModel, error: Error) -> Error {
+    let version = polled.folder.versions.first().copied().unwrap_or_default();
+    polled.explain(version, polled.hidden.hide(error))
+}
+
+/// Mistakes of one configuration that are told.
+const MOST_MISTAKES: usize = 50;
+
+/// Those of a configuration, without the one that ends a load.
+fn add_mistakes(
+    folder: &ModelFolder,
+    source: &ConfigSource,
+    mut mistakes: Vec<Diagnostic>,
+    findings: &mut Vec<Finding>,
+) {
+    let is_told = |found: &Diagnostic| {
+        let told = findings.iter().rev().take_while(|told| *told.model == *folder.name);
+        told.take(MOST_MISTAKES).map(|told| &told.diagnostic).any(|told| {
+            let is_elsewhere = found.place.is_some() && told.place != found.place;
+            told.text == found.text && !is_elsewhere
+        })
+    };
+    mistakes.retain(|found| !is_told(found));
+    let more = mistakes.len().saturating_sub(MOST_MISTAKES);
+    mistakes.truncate(MOST_MISTAKES);
+    if more > 0 {
+        let text = format!("{more} more mistakes in this configuration");
+        mistakes.push(Diagnostic::note(text).at(Place::file(config_file(folder))));
+    }
+    findings.extend(source.locate_all(mistakes).into_iter().map(|mut found| {
+        found.place.get_or_insert_with(|| Place::file(config_file(folder)));
+        Finding::new(&folder.name, found)
+    }));
+}
+
+/// Those that no error tells already.
+fn add_oddities(model: &str, oddities: Vec<Oddity>, findings: &mut Vec<Finding>) {
+    for oddity in oddities {
+        let found = oddity.diagnostic(Severity::Warning);
+        let is_told = |f: &Finding| f.model == model && f.diagnostic.place == found.place;
+        if !findings.iter().any(is_told) {
+            findings.push(Finding::new(model, found));
+        }
+    }
+}

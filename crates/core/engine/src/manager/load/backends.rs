@@ -1,0 +1,133 @@
+//! The backends that are open, and their settings; and what completing a configuration needs of one.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use galatea_backend::{Backend, CompletionContext, Inspector};
+use galatea_config::{ConfigDraft, Diagnostic, backend_advice};
+use galatea_types::{Error, LockExt, Result};
+
+use crate::{backend_registry::Registry, backend_settings::BackendSettings};
+
+/// Opens each backend, or what inspects the files of its models, when it is first needed.
+pub(crate) struct Backends<T: ?Sized = dyn Backend> {
+    registry: Registry<T>,
+    opened: Mutex<BTreeMap<String, Arc<T>>>,
+    settings: BackendSettings,
+}
+
+impl<T: ?Sized> Backends<T> {
+    pub fn new(registry: Registry<T>, settings: BackendSettings) -> Self {
+        Self { registry, opened: Mutex::default(), settings }
+    }
+
+    /// The backend of this name, opened now if it was not yet. A failure is not remembered: the next load
+    /// tries again.
+    pub fn open(&self, name: &str) -> Result<Arc<T>> {
+        let mut opened = self.opened.lock_unpoisoned();
+        if let Some(backend) = opened.get(name) {
+            return Ok(backend.clone());
+        }
+        let backend = self.registry.open(name).unwrap_or_else(|| Err(self.unknown(name)))?;
+        opened.insert(name.to_owned(), backend.clone());
+        Ok(backend)
+    }
+
+    /// Returns what inspects the models of a backend that is not open yet, where opening it takes long.
+    fn inspector_before_opening(&self, name: &str) -> Option<Arc<dyn Inspector>> {
+        let inspector = self.registry.inspector(name)?;
+        let is_open = self.opened.try_lock().is_ok_and(|opened| opened.contains_key(name));
+        (!is_open).then_some(inspector)
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known = self.registry.names().collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "unable to find backend library for backend '{name}', try specifying runtime on the model \
+             configuration. This server has the backends: {known}."
+        );
+        let found = Diagnostic::error(text.as_str())
+            .with_advice(backend_advice(name, self.registry.names()))
+            .about("backend");
+        Error::invalid_arg(text).with_source(found)
+    }
+
+    /// Settings of one backend, with those for all.
+    pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        self.settings.of(backend)
+    }
+}
+
+/// What completes a configuration: a backend where models are loaded, an inspector where their files are only looked at.
+pub(crate) enum Completer {
+    Backend(Arc<dyn Backend>),
+    Inspector(Arc<dyn Inspector>),
+}
+
+impl Completer {
+    pub fn has_runtime(&self, runtime: &str) -> bool {
+        match self {
+            Self::Backend(backend) => backend.has_runtime(runtime),
+            Self::Inspector(inspector) => inspector.has_runtime(runtime),
+        }
+    }
+
+    /// Of an inspected model it is not known before the server runs.
+    pub fn can_use_gpus(&self) -> bool {
+        match self {
+            Self::Backend(backend) => backend.can_use_gpus(),
+            Self::Inspector(_) => true,
+        }
+    }
+
+    pub fn complete_config(
+        &self,
+        config: ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Result<ConfigDraft> {
+        match self {
+            Self::Backend(backend) => backend.complete_config(config, context),
+            Self::Inspector(inspector) => inspector.complete_config(config, context),
+        }
+    }
+}
+
+/// Where completers come from.
+pub(crate) trait Completers {
+    /// The one for a backend.
+    fn completer(&self, backend: &str) -> Result<Completer>;
+
+    /// What inspects the models of a backend that is not open yet, where opening it takes long.
+    fn inspector_before_opening(&self, _backend: &str) -> Option<Arc<dyn Inspector>> {
+        None
+    }
+
+    /// Settings of a backend, with those for all.
+    fn settings(&self, backend: &str) -> BTreeMap<String, String>;
+}
+
+impl Completers for Backends<dyn Backend> {
+    fn completer(&self, backend: &str) -> Result<Completer> {
+        self.open(backend).map(Completer::Backend)
+    }
+
+    fn inspector_before_opening(&self, backend: &str) -> Option<Arc<dyn Inspector>> {
+        Backends::inspector_before_opening(self, backend)
+    }
+
+    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        Backends::settings(self, backend)
+    }
+}
+
+impl Completers for Backends<dyn Inspector> {
+    fn completer(&self, backend: &str) -> Result<Completer> {
+        self.open(backend).map(Completer::Inspector)
+    }
+
+    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        Backends::settings(self, backend)
+    }
+}

@@ -1,0 +1,67 @@
+//! Custom batching strategies, libraries of Triton's that decide which requests join a batch: refused, because without them
+//! batches would not be what their model was made for.
+
+use std::path::Path;
+
+use galatea_config::{Diagnostic, FieldPath, ModelConfig, Scheduling};
+use galatea_types::{Code, Result};
+
+use crate::repository::ModelFolder;
+
+const FILE: &str = "batchstrategy.so";
+const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
+
+/// Refuses a model that has a strategy. `backends`: the folder of the backends, if there is one.
+///
+/// A library is looked for where Triton does, and only for models that it would be used for.
+pub(super) fn check(
+    config: &ModelConfig,
+    folder: &ModelFolder,
+    versions: &[i64],
+    backends: Option<&Path>,
+) -> Result<()> {
+    let model = config.name();
+    let has_parameter = config.parameters().contains_key(PARAMETER);
+    let refused = |text: String, advice: &str| {
+        let found = Diagnostic::error(text).with_advice(advice);
+        let parameter = has_parameter.then(|| FieldPath::from("parameters").named(PARAMETER));
+        parameter.into_iter().fold(found, Diagnostic::about)
+    };
+    let unsupported = |text: String, what: &str| {
+        let advice = format!("remove {what}, and 'dynamic_batching' alone decides what is joined");
+        let found = refused(text, &advice);
+        Err(found.into_unplaced_error(Code::Unsupported))
+    };
+    match config.scheduling() {
+        Scheduling::Sequence(_) if has_parameter => {
+            let text = format!(
+                "{PARAMETER} cannot be specified with sequence batcher, using default batching strategy"
+            );
+            let found = refused(text, "remove the parameter");
+            Err(found.into_unplaced_error(Code::InvalidArg))
+        }
+        Scheduling::Direct | Scheduling::Dynamic(_) if has_parameter => {
+            let text = format!(
+                "parameter '{PARAMETER}' of model '{model}' is not supported by this version of the server: it runs no \
+                 custom batching strategies"
+            );
+            unsupported(text, "it")
+        }
+        Scheduling::Dynamic(_) => {
+            let backend = config.backend();
+            let of_version = |&v: &i64| (format!("{v}/{FILE}"), folder.version_dir(v));
+            let of_model = (FILE.to_owned(), folder.path().to_owned());
+            let of_backend = backends.map(|dir| (format!("{backend}/{FILE}"), dir.join(backend)));
+            let places = versions.iter().map(of_version).chain([of_model]);
+            let mut places = places.chain(of_backend);
+            let Some((file, _)) = places.find(|(_, dir)| dir.join(FILE).exists()) else {
+                return Ok(());
+            };
+            let text = format!(
+                "custom batching strategy '{file}' of model '{model}' is not supported by this version of the server"
+            );
+            unsupported(text, "the file")
+        }
+        _ => Ok(()),
+    }
+}

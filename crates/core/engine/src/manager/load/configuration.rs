@@ -1,0 +1,296 @@
+//! From a model's configuration as written to the checked one, in two steps: what is refused when it is read (polled)
+//! from its repository, and what when a version is loaded, after its backend has completed it.
+
+use std::{io, path::Path, sync::Arc};
+
+use galatea_backend::{CompletionContext, Inspector, PathRules};
+use galatea_config::{
+    CheckContext, ConfigDraft, ConfigSource, Diagnostic, MissingGpus, ModelConfig,
+    NormalizeContext, NormalizedConfig, Place, RawModelConfig, VersionPolicy,
+};
+use galatea_types::{Code, Error, Result};
+
+use super::{
+    backends::{Completer, Completers},
+    paths,
+};
+use crate::{
+    agents::AgentRegistry,
+    manager::plan::versions_to_load,
+    options::GpuOptions,
+    repository::{ConfigName, ModelFolder, ModelLayout, read_text_file, text_file_advice},
+};
+
+/// How configurations are completed.
+#[derive(Clone, Copy)]
+pub(crate) struct Completion<'a> {
+    pub backends: &'a dyn Completers,
+    pub agents: &'a AgentRegistry,
+    pub gpus: &'a GpuOptions,
+    /// Whether backends may complete a configuration, and a model may have none.
+    pub is_automatic: bool,
+    /// Where paths in the configuration may lead.
+    pub paths: &'a PathRules,
+    /// See [`EngineOptions::backend_directory`](crate::EngineOptions::backend_directory).
+    pub backend_directory: Option<&'a Path>,
+}
+
+/// The configuration in a model's folder.
+pub(super) fn read(
+    folder: &ModelFolder,
+    name: &ConfigName,
+    may_be_missing: bool,
+) -> Result<ConfigSource> {
+    let (file, source) = match name.read(|file| read_text_file(&folder.path().join(file))) {
+        Ok(found) => found,
+        Err((_, e)) if e.kind() == io::ErrorKind::NotFound && may_be_missing => {
+            return Ok(ConfigSource::default());
+        }
+        Err((file, e)) => {
+            let text = format!("failed to read {}/{file}: {e}", folder.name);
+            let Some(advice) = text_file_advice(&e) else {
+                return Err(Error::invalid_arg(text).with_source(e));
+            };
+            let place = Place::file(format!("{}/{file}", folder.name));
+            let found = Diagnostic::error(text.as_str()).with_advice(advice).at(place);
+            let text = format!("{text}{}", found.appendix());
+            return Err(Error::invalid_arg(text).with_source(found));
+        }
+    };
+    // Clients read this: they get the path inside the repository, not the one on the server.
+    Ok(ConfigSource::text(format!("{}/{file}", folder.name), source))
+}
+
+/// A configuration as it was read.
+pub(crate) struct PolledConfig {
+    /// With the backend named, and nothing else completed.
+    pub raw: RawModelConfig,
+    pub version_policy: VersionPolicy,
+}
+
+impl Completion<'_> {
+    /// Names the backend, and refuses what no backend could complete.
+    pub fn poll(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<PolledConfig> {
+        let raw = self.with_backend(raw, folder)?;
+        let context = NormalizeContext {
+            directory_name: &folder.name,
+            version_files: &[],
+            available_gpus: &self.gpus.available,
+        };
+        let normalized = galatea_config::normalize(raw.clone(), &context)?;
+        let context = self.check_context(folder, None);
+        let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
+        Ok(PolledConfig { raw, version_policy })
+    }
+
+    /// Names the backend, by the files of the model where nothing else does.
+    pub fn with_backend(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+    ) -> Result<RawModelConfig> {
+        let version_files = folder.lowest_version_files();
+        let context = NormalizeContext {
+            directory_name: &folder.name,
+            version_files: &version_files,
+            available_gpus: &self.gpus.available,
+        };
+        galatea_config::resolve_backend(raw, &context).map_err(|error| {
+            match ModelLayout::new(folder, None).without_backend() {
+                Some(oddity) => oddity.explain(error),
+                None => error,
+            }
+        })
+    }
+
+    /// Asks the backend of a polled configuration for what only the model knows, fills in the rest, and checks the
+    /// whole. As in Triton a backend that is not there is the first reason, and instances that cannot run the second.
+    pub fn run(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
+        let raw = paths::check_files(raw, &folder.name)?;
+        if raw.backend.is_empty() {
+            let context = self.check_context(folder, None);
+            return ModelConfig::check(self.normalized(raw, folder, None)?, &context);
+        }
+        if let Some(inspector) = self.backends.inspector_before_opening(&raw.backend) {
+            self.inspect_first(&raw, folder, inspector)?;
+        }
+        let backend = self.backends.completer(&raw.backend)?;
+        self.run_with(raw, folder, &backend)
+    }
+
+    fn run_with(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+        backend: &Completer,
+    ) -> Result<ModelConfig> {
+        let context = self.check_context(folder, Some(backend));
+        check_runtime(&raw, backend)?;
+        let normalized = self.normalized(raw.clone(), folder, Some(backend))?;
+        normalized.check_instance_groups(&context)?;
+        let completed = match self.is_automatic {
+            true => self.ask_backend(raw, backend, folder)?,
+            false => raw,
+        };
+        ModelConfig::check(self.normalized(completed, folder, Some(backend))?, &context)
+    }
+
+    /// Refuses what the backend would refuse, before it is opened.
+    fn inspect_first(
+        &self,
+        raw: &RawModelConfig,
+        folder: &ModelFolder,
+        inspector: Arc<dyn Inspector>,
+    ) -> Result<()> {
+        let completer = Completer::Inspector(inspector.clone());
+        let config = self.run_with(raw.clone(), folder, &completer).or_else(|error| {
+            // Only the backend knows whether it can use the GPUs: what is wrong has to be wrong either way.
+            let gpus = GpuOptions { available: Vec::new(), ..self.gpus.clone() };
+            let without = Completion { gpus: &gpus, ..*self };
+            without.run_with(raw.clone(), folder, &completer).map_err(|_| error)
+        })?;
+        // Of several versions each has reasons of its own, which it gets when it is loaded.
+        let &[version] = &*versions_to_load(raw, &folder.versions) else { return Ok(()) };
+        self.with_context(&raw.backend, (folder, version), |context| {
+            inspector.inspect(&config, context)
+        })
+    }
+
+    /// Asks the backend of a polled configuration for what only the model knows.
+    pub fn complete(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<RawModelConfig> {
+        match raw.backend.is_empty() {
+            true => Ok(raw),
+            false => {
+                let backend = self.backends.completer(&raw.backend)?;
+                self.ask_backend(raw, &backend, folder)
+            }
+        }
+    }
+
+    /// All that is wrong with a polled configuration, without the places. `is_completed`: its backend has said already
+    /// what only the model knows.
+    pub fn mistakes(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+        is_completed: bool,
+    ) -> Vec<Diagnostic> {
+        let backend = self.backends.completer(&raw.backend).ok();
+        let Ok(normalized) = self.normalized(raw, folder, backend.as_ref()) else {
+            return Vec::new();
+        };
+        normalized.mistakes(
+            &self.check_context(folder, backend.as_ref()),
+            is_completed || !self.is_automatic,
+        )
+    }
+
+    /// Checks a configuration that its backend has completed.
+    pub fn check(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
+        let backend = self.backends.completer(&raw.backend)?;
+        let normalized = self.normalized(raw, folder, Some(&backend))?;
+        let context = self.check_context(folder, Some(&backend));
+        normalized.check_instance_groups(&context)?;
+        ModelConfig::check(normalized, &context)
+    }
+
+    fn check_context<'a>(
+        &'a self,
+        folder: &'a ModelFolder,
+        backend: Option<&Completer>,
+    ) -> CheckContext<'a> {
+        let is_missed = self.gpus.missing == MissingGpus::UseCpu && !self.has_use_of_gpus(backend);
+        CheckContext {
+            directory_name: &folder.name,
+            supports_gpus: true,
+            available_gpus: if is_missed { &[] } else { &self.gpus.available },
+            missing_gpus: self.gpus.missing,
+            min_compute_capability: self.gpus.min_compute_capability,
+        }
+    }
+
+    /// Whether there are GPUs that this backend can use; with none named, any backend.
+    fn has_use_of_gpus(&self, backend: Option<&Completer>) -> bool {
+        !self.gpus.available.is_empty() && backend.is_none_or(Completer::can_use_gpus)
+    }
+
+    fn ask_backend(
+        &self,
+        raw: RawModelConfig,
+        backend: &Completer,
+        folder: &ModelFolder,
+    ) -> Result<RawModelConfig> {
+        let Some(version) = versions_to_load(&raw, &folder.versions).first().copied() else {
+            return Ok(raw);
+        };
+        let backend_name = raw.backend.clone();
+        self.with_context(&backend_name, (folder, version), |context| {
+            Ok(backend.complete_config(raw.into(), context)?.into_raw())
+        })
+    }
+
+    /// Calls `ask` with what a backend is told of one version of a model.
+    fn with_context<T>(
+        &self,
+        backend: &str,
+        (folder, version): (&ModelFolder, i64),
+        ask: impl FnOnce(&CompletionContext<'_>) -> T,
+    ) -> T {
+        let backend_config = self.backends.settings(backend);
+        let version_dir = folder.version_dir(version);
+        ask(&CompletionContext {
+            model_name: &folder.name,
+            model_dir: folder.path(),
+            version,
+            version_dir: &version_dir,
+            backend_config: &backend_config,
+            paths: self.paths,
+        })
+    }
+
+    /// With every default. The backend is named already, so no file of the model says more about it.
+    fn normalized(
+        &self,
+        mut raw: RawModelConfig,
+        folder: &ModelFolder,
+        backend: Option<&Completer>,
+    ) -> Result<NormalizedConfig> {
+        let mut available_gpus = &*self.gpus.available;
+        if !self.has_use_of_gpus(backend) {
+            if self.gpus.missing == MissingGpus::Refuse {
+                raw = keep_off_gpus(raw, available_gpus);
+            }
+            available_gpus = &[];
+        }
+        let context =
+            NormalizeContext { directory_name: &folder.name, version_files: &[], available_gpus };
+        galatea_config::normalize(raw, &context)
+    }
+}
+
+/// Refuses a library that a configuration asks for and that its backend is not. In Triton's words, as far as they go.
+fn check_runtime(raw: &RawModelConfig, backend: &Completer) -> Result<()> {
+    let runtime = raw.runtime.as_str();
+    if runtime.is_empty() || backend.has_runtime(runtime) {
+        return Ok(());
+    }
+    let (prefix, alternative) = match runtime.ends_with(".py") {
+        true => ("Python backend based ", ", or use backend 'python' for a model.py"),
+        false => ("", ""),
+    };
+    let found = Diagnostic::error(format!(
+        "unable to find {prefix}backend library '{runtime}' for model '{}': the backend '{}' is part of this server, and no \
+         other library is opened for it. Remove 'runtime' from the configuration{alternative}",
+        raw.name, raw.backend
+    ));
+    let found = found.about("runtime");
+    Err(found.into_unplaced_error(Code::InvalidArg))
+}
+
+/// Groups of kind GPU that name none get those there are, so that the backend reports why it cannot use them, and
+/// not the check that none was named. All other groups are filled in as on a machine without GPUs.
+fn keep_off_gpus(raw: RawModelConfig, gpus: &[u32]) -> RawModelConfig {
+    let mut draft = ConfigDraft::from(raw);
+    draft.list_gpus(gpus);
+    draft.into_raw()
+}

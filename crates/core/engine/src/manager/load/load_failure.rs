@@ -1,0 +1,129 @@
+//! Why a model failed to load, as clients, the log and dependent ensembles report it.
+
+use std::{collections::BTreeMap, fmt};
+
+use galatea_types::{Code, Error, Result};
+
+use crate::model_id::ModelId;
+
+/// What failed, by model.
+pub(crate) type Failures = BTreeMap<ModelId, LoadFailure>;
+
+/// Why a model failed to load.
+#[derive(Clone, Debug)]
+pub(crate) enum LoadFailure {
+    /// The server is stopping.
+    Exiting,
+    /// Its folder or configuration could not be read.
+    Unreadable(Error),
+    /// No version is to be loaded, for this reason.
+    NoVersion(Error),
+    /// Some of its versions failed, and with them all.
+    Versions(VersionFailures),
+    /// An ensemble that does not fit the models of its steps.
+    Invalid(Error),
+}
+
+impl LoadFailure {
+    /// The error for the client that requested the load.
+    pub fn into_error(self, model: &ModelId) -> Error {
+        let failed = |reason: &dyn fmt::Display| {
+            Error::invalid_arg(format!("load failed for model '{model}': {reason}\n"))
+        };
+        match self {
+            Self::Exiting => Error::unavailable("Server exiting"),
+            Self::Unreadable(error) => Error::internal(format!(
+                "failed to load '{}', failed to poll from model repository: {error}",
+                model.name
+            ))
+            .with_source(error),
+            Self::NoVersion(error) => failed(&error).with_source(error),
+            Self::Versions(versions) => match versions.0.first() {
+                Some(first) => failed(&versions).with_source(first.error.clone()),
+                None => failed(&versions),
+            },
+            Self::Invalid(error) => failed(&error).with_source(error),
+        }
+    }
+
+    /// Why an ensemble that depends on the model cannot be loaded either, behind the names of both. `None`: the model is as one
+    /// that is not there.
+    pub fn for_dependent(&self, model: &ModelId) -> Option<String> {
+        let reason = match self {
+            Self::Exiting | Self::Unreadable(_) => return None,
+            Self::Invalid(error) => {
+                return Some(format!(
+                    "which is not valid. Model '{model}' failed with error: {}",
+                    error.message()
+                ));
+            }
+            Self::NoVersion(_) => no_version(model).message().to_owned(),
+            Self::Versions(versions) => versions.to_string(),
+        };
+        Some(format!(
+            "which has no loaded version. Model '{model}' loading failed with error: {reason}"
+        ))
+    }
+}
+
+/// The error for the client that requested the load of all models of one name: what is wrong with those that could be
+/// read comes first.
+pub(crate) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> Result<()> {
+    let is_load = |(_, failure): &(_, LoadFailure)| {
+        !matches!(failure, LoadFailure::Unreadable(_) | LoadFailure::Exiting)
+    };
+    let (loads, others): (Vec<_>, Vec<_>) = failures.partition(is_load);
+    let several = loads.len() > 1;
+    let mut errors = loads.into_iter().chain(others).map(|(id, failure)| failure.into_error(&id));
+    let Some(first) = errors.next() else { return Ok(()) };
+    if !several {
+        return Err(first);
+    }
+    let loads = errors.take_while(|error| error.code() == Code::InvalidArg);
+    let text = loads.fold(first.message().to_owned(), |text, error| text + error.message());
+    Err(Error::invalid_arg(text).with_source(first))
+}
+
+/// The versions that failed, and why. Never empty.
+#[derive(Clone, Debug)]
+pub(crate) struct VersionFailures(pub Vec<VersionFailure>);
+
+/// Why one version failed to load.
+#[derive(Clone, Debug)]
+pub(crate) struct VersionFailure {
+    pub version: i64,
+    /// It is ready as it was before: only its instances were to be changed.
+    pub is_ready: bool,
+    pub error: Error,
+}
+
+impl VersionFailure {
+    /// The reason in the index: code and text.
+    pub fn reason(&self) -> String {
+        format!("{}: {}", self.error.code().as_str(), self.error)
+    }
+
+    /// The reason in the log: with its causes, such as the traceback of a Python model.
+    pub fn reason_with_causes(&self) -> String {
+        format!("{}: {}", self.error.code().as_str(), self.error.with_causes())
+    }
+}
+
+/// One after the other.
+impl fmt::Display for VersionFailures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for failure in &self.0 {
+            let (version, reason) = (failure.version, failure.reason());
+            let state = if failure.is_ready { "READY" } else { "UNAVAILABLE" };
+            write!(f, "version {version} is at {state} state: {reason};")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a model without any version cannot be loaded.
+pub(crate) fn no_version(model: &ModelId) -> Error {
+    Error::invalid_arg(format!(
+        "at least one version must be available under the version policy of model '{model}'"
+    ))
+}

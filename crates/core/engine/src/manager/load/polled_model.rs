@@ -1,0 +1,268 @@
+//! One model as it was read from its repository, to be loaded.
+
+use std::sync::Arc;
+
+use galatea_backend::PathRules;
+use galatea_config::{
+    ConfigDraft, ConfigSource, Diagnostic, ENSEMBLE_PLATFORM, FieldPath, InstanceGroup,
+    ModelConfig, RawModelConfig, Severity, VersionPolicy, differ_in_instances_only,
+    with_instances_of,
+};
+use galatea_types::{Code, Error, Result};
+
+use super::{
+    batch_strategy,
+    configuration::{self, Completion, PolledConfig},
+    load_failure::no_version,
+};
+use crate::{
+    manager::plan::choose_versions,
+    model_id::ModelId,
+    override_folders::OverrideFolders,
+    overrides::LoadOverrides,
+    repository::{ConfigName, HiddenFolder, ModelFolder, ModelLayout, Repository},
+    served_model::ServedModel,
+};
+
+/// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
+pub(crate) struct PolledModel {
+    pub id: ModelId,
+    /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
+    /// of it keeps it until it is unloaded.
+    pub folder: ModelFolder,
+    /// Takes the place of the folder out of errors that clients read.
+    pub hidden: HiddenFolder,
+    pub versions: Vec<i64>,
+    version_policy: VersionPolicy,
+    /// Where paths in the configuration may lead.
+    pub paths: PathRules,
+    /// With the backend named, and nothing else completed.
+    pub raw: Arc<RawModelConfig>,
+    /// What that was read from, for the places of mistakes that are found later.
+    pub source: ConfigSource,
+}
+
+impl PolledModel {
+    pub fn new(
+        id: &ModelId,
+        overrides: &LoadOverrides,
+        folders: &OverrideFolders,
+        repository: &Repository,
+        completion: &Completion<'_>,
+    ) -> Result<Self> {
+        let folder = match overrides.write_files(folders)? {
+            Some(lease) => ModelFolder::open(&id.name, lease)?,
+            None => repository.lease(id)?,
+        };
+        let hidden = HiddenFolder::of(&folder);
+        let (folder, draft, source) = read(overrides, completion, folder, repository.config_name())
+            .map_err(|error| hidden.hide(error))?;
+        // An agent may have replaced the folder.
+        let hidden = HiddenFolder::of(&folder);
+        let polled = completion.poll(draft.into_raw(), &folder);
+        let polled = polled.map_err(|error| hidden.hide(source.locate(error)))?;
+        let hidden = hidden.but_for(source.clone());
+        let versions = choose_versions(&polled.version_policy, &folder.versions);
+        let paths = completion.paths.clone();
+        let PolledConfig { raw, version_policy } = polled;
+        let (id, raw) = (id.clone(), Arc::new(raw));
+        Ok(Self { id, folder, hidden, versions, version_policy, paths, raw, source })
+    }
+
+    /// Why it has no version to load.
+    pub fn without_version(&self) -> Error {
+        let reason = no_version(&self.id);
+        if self.folder.versions.is_empty() {
+            return self.layout().without_version().explain(reason);
+        }
+        let (field, wanted) = match &self.version_policy {
+            VersionPolicy::Specific(wanted) => ("version_policy.specific.versions", &wanted[..]),
+            VersionPolicy::Latest(_) | VersionPolicy::All => ("version_policy", &[][..]),
+        };
+        let found = Diagnostic::error(reason.message())
+            .about(field)
+            .with_advice(version_choice_advice(&self.folder, wanted));
+        self.source.locate(Error::invalid_arg(reason.message()).with_source(found))
+    }
+
+    /// Versions that the configuration names and that are not there. The others are loaded.
+    pub fn missing_versions(&self) -> Vec<Diagnostic> {
+        let VersionPolicy::Specific(wanted) = &self.version_policy else { return Vec::new() };
+        let missing = wanted.iter().enumerate().filter(|(_, v)| !self.folder.versions.contains(v));
+        let found = missing.map(|(index, version)| {
+            let text = format!(
+                "version {version} is specified for model '{}', but the version directory is not present",
+                self.folder.name
+            );
+            let field = FieldPath::from("version_policy.specific.versions").index(index);
+            let advice = version_choice_advice(&self.folder, &[*version]);
+            Diagnostic::warning(text).about(field).with_advice(advice)
+        });
+        found.take(MOST_MISSING).collect()
+    }
+
+    /// Why a version could not be loaded, with the place in the configuration, or what is wrong with the model's file.
+    pub fn explain(&self, version: i64, error: Error) -> Error {
+        let error = self.source.locate(error);
+        // A place in the configuration is the mistake already.
+        if Diagnostic::of(&error).is_some_and(|found| found.line().is_some()) {
+            return error;
+        }
+        match self.layout().model_file(version) {
+            Some(oddity) if oddity.is_told_at_load() => oddity.explain(error),
+            _ => error,
+        }
+    }
+
+    /// Says what is not as it was meant and keeps nothing from loading, but for what `told` has already.
+    pub fn log_oddities(&self, told: &str) {
+        for missing in self.source.locate_all(self.missing_versions()) {
+            log::error!(model = *self.id.name; "{}", missing.one_line());
+        }
+        let oddities = self.layout().oddities();
+        let found = oddities.iter().map(|oddity| oddity.diagnostic(Severity::Warning));
+        for found in found.filter(|found| !told.contains(&found.text)) {
+            let shown = found.render(galatea_config::coloured);
+            log::warn!(model = *self.id.name, shown; "{}", found.one_line());
+        }
+    }
+
+    /// What its folder should hold.
+    pub fn layout(&self) -> ModelLayout<'_> {
+        ModelLayout::new(&self.folder, Some(&self.raw))
+    }
+
+    /// Whether it is made of other models.
+    pub fn is_ensemble(&self) -> bool {
+        self.raw.platform == ENSEMBLE_PLATFORM
+    }
+
+    /// The configuration as its backend completes it, without the defaults of the server.
+    pub fn draft(&self, completion: &Completion<'_>) -> Result<RawModelConfig> {
+        completion.complete(RawModelConfig::clone(&self.raw), &self.folder)
+    }
+
+    /// The checked configuration, completed by its backend.
+    pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
+        let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
+        check_instances(&config, self.versions.len())?;
+        batch_strategy::check(&config, &self.folder, &self.versions, completion.backend_directory)?;
+        Ok(Arc::new(config))
+    }
+
+    /// All that is wrong with the configuration, as far as the model's files say.
+    pub fn mistakes(&self, completion: &Completion<'_>) -> Vec<Diagnostic> {
+        match self.draft(completion) {
+            Ok(completed) => completion.mistakes(completed, &self.folder, true),
+            Err(_) => completion.mistakes(RawModelConfig::clone(&self.raw), &self.folder, false),
+        }
+    }
+
+    /// Whether the versions it was made from would differ from this ready one in their instances at most.
+    pub fn changes_instances_only(&self, ready: &ServedModel) -> bool {
+        differ_in_instances_only(&self.raw, ready.polled())
+            || differ_in_instances_only(&self.raw, ready.current_config().raw())
+    }
+
+    /// The checked configuration for that: the one of the ready version, with the instance groups of this one. No
+    /// backend is asked.
+    pub fn regroup(
+        &self,
+        ready: &ServedModel,
+        completion: &Completion<'_>,
+    ) -> Result<Arc<ModelConfig>> {
+        let raw = with_instances_of(ready.current_config().raw(), &self.raw);
+        let config = completion.check(raw, &self.folder)?;
+        check_instances(&config, self.versions.len())?;
+        Ok(Arc::new(config))
+    }
+}
+
+/// Reads the configuration of a model, and lets the agents that it names look at the model's folder. Where one replaces the
+/// folder, the configuration is the one in the new folder.
+fn read(
+    overrides: &LoadOverrides,
+    completion: &Completion<'_>,
+    folder: ModelFolder,
+    name: &ConfigName,
+) -> Result<(ModelFolder, ConfigDraft, ConfigSource)> {
+    let read = |folder: &ModelFolder| -> Result<_> {
+        let source = match &overrides.config {
+            Some(json) => ConfigSource::json(json.as_str()),
+            None => configuration::read(folder, name, completion.is_automatic)?,
+        };
+        let mut draft = ConfigDraft::from(source.parse()?);
+        if folder.is_renamed {
+            draft.set_name(&folder.name);
+        }
+        Ok((draft, source))
+    };
+    let (draft, source) = read(&folder)?;
+    let visited = completion.agents.visit(&draft, &folder)?;
+    let (draft, source) = match visited.path() == folder.path() {
+        true => (draft, source),
+        false => read(&visited)?,
+    };
+    Ok((visited, draft, source))
+}
+
+/// All that is wrong with the configuration in a folder whose model cannot be read, and the text that it is in. Nothing
+/// where that cannot be read.
+pub(crate) fn mistakes_of_folder(
+    folder: &ModelFolder,
+    name: &ConfigName,
+    completion: &Completion<'_>,
+) -> (ConfigSource, Vec<Diagnostic>) {
+    let source = configuration::read(folder, name, completion.is_automatic).unwrap_or_default();
+    let mistakes = source.mistakes();
+    if !mistakes.is_empty() {
+        return (source, mistakes);
+    }
+    let named = source.parse().and_then(|raw| completion.with_backend(raw, folder));
+    let found = named.map(|raw| completion.mistakes(raw, folder, false)).unwrap_or_default();
+    (source, found)
+}
+
+/// Versions that are not there, and are told.
+const MOST_MISSING: usize = 20;
+
+/// Instances of all versions of a model: each has a thread at least.
+const MAX_INSTANCES: u64 = 4096;
+
+fn check_instances(config: &ModelConfig, versions: usize) -> Result<()> {
+    let of_group = |group: &InstanceGroup| u64::from(group.count) * group.gpus.len().max(1) as u64;
+    let of_version: u64 = config.instance_groups().iter().map(of_group).sum();
+    let instances = of_version.saturating_mul(versions as u64);
+    if instances > MAX_INSTANCES {
+        let found = Diagnostic::error(format!(
+            "model '{}' would have {instances} instances in {versions} versions, the limit is {MAX_INSTANCES}: let \
+             'version_policy' choose fewer versions",
+            config.name()
+        ));
+        let found = found.about("version_policy");
+        return Err(found.into_unplaced_error(Code::InvalidArg));
+    }
+    Ok(())
+}
+
+/// `wanted`: the versions that the policy names and that are not there.
+fn version_choice_advice(folder: &ModelFolder, wanted: &[i64]) -> String {
+    const MOST: usize = 5;
+    let listed = |versions: &mut dyn Iterator<Item = &i64>| {
+        versions.take(MOST).map(i64::to_string).collect::<Vec<_>>().join(", ")
+    };
+    // The newest: one of those is meant.
+    let there = listed(&mut folder.versions.iter().rev());
+    let of = if folder.versions.len() == 1 { "version" } else { "versions" };
+    let more = if folder.versions.len() > MOST { " and more" } else { "" };
+    match wanted.first() {
+        Some(missing) => format!(
+            "the folder has {of} {there}{more}: name one of them, or add the folder '{}/{missing}'",
+            folder.name
+        ),
+        None => format!(
+            "the folder has {of} {there}{more}, and the policy chooses none: write \
+             `version_policy {{ latest {{ num_versions: 1 }} }}`, or leave it out"
+        ),
+    }
+}

@@ -1,0 +1,118 @@
+//! What is new or changed in the repositories, from one look to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::dependencies::Dependencies;
+use crate::{model_id::ModelId, repository::FolderSnapshot};
+
+/// What earlier looks have seen.
+///
+/// A folder that is being copied changes from one look to the next: a model is loaded when two looks in a row saw the
+/// same.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Models that are not loaded as they are, as they were at the last look.
+    changed: BTreeMap<ModelId, FolderSnapshot>,
+    /// Models that could not be loaded as they are.
+    failed: BTreeMap<ModelId, FolderSnapshot>,
+}
+
+/// Whether somebody should look again soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollOutcome {
+    /// Everything there is was loaded, or failed to.
+    Settled,
+    /// A model is new or has changed, and may still be changing.
+    Changing,
+}
+
+/// What a look has found: the folder of each model, and whether every repository could be read.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub models: BTreeSet<ModelId>,
+    /// As far as they can be read.
+    pub folders: BTreeMap<ModelId, FolderSnapshot>,
+    pub is_complete: bool,
+}
+
+impl Seen {
+    /// Models that are loaded and not there any more. A repository that cannot be read now has its models still.
+    pub fn gone(&self, loaded: &Dependencies) -> BTreeSet<ModelId> {
+        let gone = loaded.models().into_iter().filter(|id| !self.models.contains(id));
+        if self.is_complete { gone.collect() } else { BTreeSet::new() }
+    }
+
+    /// Models that are not loaded as they are.
+    pub fn not_loaded(mut self, loaded: &Dependencies) -> BTreeMap<ModelId, FolderSnapshot> {
+        self.folders.retain(|id, now| loaded.snapshot(id) != Some(now));
+        self.folders
+    }
+}
+
+impl Looks {
+    /// The models to load now, out of those that are not loaded as they are. `retries`: those that failed as they
+    /// are, too.
+    pub fn settled(
+        &mut self,
+        now: BTreeMap<ModelId, FolderSnapshot>,
+        retries: bool,
+    ) -> BTreeMap<ModelId, FolderSnapshot> {
+        self.failed.retain(|name, seen| now.get(name) == Some(seen));
+        let has_failed = |id: &ModelId| self.failed.contains_key(id);
+        let is_settled = |(id, seen): &(&ModelId, &FolderSnapshot)| match has_failed(id) {
+            true => retries,
+            false => self.changed.get(*id) == Some(*seen),
+        };
+        let settled: BTreeMap<_, _> =
+            now.iter().filter(is_settled).map(|(n, s)| (n.clone(), s.clone())).collect();
+        self.changed = now;
+        self.changed
+            .retain(|name, _| !settled.contains_key(name) && !self.failed.contains_key(name));
+        settled
+    }
+
+    /// Remembers those of the settled models that could not be loaded.
+    pub fn loaded(
+        &mut self,
+        settled: BTreeMap<ModelId, FolderSnapshot>,
+        has_failed: impl Fn(&ModelId) -> bool,
+    ) {
+        self.failed.extend(settled.into_iter().filter(|(id, _)| has_failed(id)));
+    }
+
+    /// Whether somebody should look again soon.
+    pub fn outcome(&self) -> PollOutcome {
+        if self.changed.is_empty() { PollOutcome::Settled } else { PollOutcome::Changing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(files: &[&str]) -> FolderSnapshot {
+        FolderSnapshot::of_listing(files.iter().map(|&file| (file, 0)))
+    }
+
+    fn names(settled: &BTreeMap<ModelId, FolderSnapshot>) -> Vec<&str> {
+        settled.keys().map(|id| &*id.name).collect()
+    }
+
+    #[test]
+    fn a_model_is_settled_when_two_looks_saw_the_same() {
+        let mut looks = Looks::default();
+        let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
+        assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
+        assert_eq!(looks.outcome(), PollOutcome::Changing);
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), [""; 0]);
+        let settled = looks.settled(now(&["1", "2"]), false);
+        assert_eq!(names(&settled), ["m"]);
+        assert_eq!(looks.outcome(), PollOutcome::Settled);
+        looks.loaded(settled, |_| true);
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), false)), [""; 0]);
+        assert_eq!(looks.outcome(), PollOutcome::Settled, "it failed as it is");
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), ["m"], "and is tried again");
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), true)), [""; 0]);
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), false)), ["m"], "it changed");
+    }
+}

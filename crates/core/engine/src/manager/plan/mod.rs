@@ -1,0 +1,29 @@
+//! Planning: which models a call, a look at the repositories or the start loads, in which order, and which stay as they are.
+//!
+//! All of it follows from what it is given: the repositories as a [`RepositoryView`], what is loaded as [`Dependencies`], and
+//! the request. No file, thread or clock is touched here.
+
+mod cycle;
+mod dependencies;
+mod instance_changes;
+mod looks;
+mod order;
+mod requests;
+mod versions;
+
+pub use self::looks::PollOutcome;
+pub(crate) use self::{
+    cycle::{Cycle, cycles},
+    requests::LoadRequest,
+};
+pub(super) use self::{
+    dependencies::Dependencies,
+    instance_changes::{InstanceChange, instance_specs},
+    looks::{Looks, Seen},
+    order::{Step, in_order},
+    requests::{RepositoryView, Requests, is_current, with_needs},
+    versions::{choose_versions, versions_to_load},
+};
+
+#[cfg(test)]
+mod tests;

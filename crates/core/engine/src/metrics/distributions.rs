@@ -1,0 +1,110 @@
+//! Which distributions are recorded of a model, as options and its configuration say.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use galatea_config::ModelConfig;
+use galatea_telemetry::{Bounds, DistributionSettings, metrics::MetricsOptions};
+use galatea_types::{Error, Result};
+
+/// What is recorded of every model.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelDistributions {
+    has_histograms: bool,
+    quantiles: Option<Arc<[f64]>>,
+}
+
+impl ModelDistributions {
+    pub fn new(options: &MetricsOptions) -> Self {
+        let quantiles =
+            options.has_summary_latencies.then(|| options.summary_quantiles.as_slice().into());
+        Self { has_histograms: options.has_histogram_latencies, quantiles }
+    }
+
+    /// Of one model. `has_cache`: its responses come from the response cache.
+    ///
+    /// # Errors
+    /// `InvalidArg` for buckets that none can be; also while histograms are off, so that the model loads with them on.
+    pub fn of(&self, config: &ModelConfig, has_cache: bool) -> Result<DistributionSettings> {
+        Ok(DistributionSettings {
+            has_histograms: self.has_histograms,
+            quantiles: self.quantiles.clone(),
+            has_cache,
+            bounds: bounds(config)?,
+        })
+    }
+}
+
+/// The bounds that a configuration gives its histograms. Where it names a family twice the last one counts.
+fn bounds(config: &ModelConfig) -> Result<BTreeMap<String, Bounds>> {
+    let mut all = BTreeMap::new();
+    for (family, buckets) in config.histogram_buckets() {
+        if !DistributionSettings::is_histogram(family) {
+            log::warn!(
+                "model_metrics of model '{}' has no effect on '{family}': it is none of the server's histograms",
+                config.name()
+            );
+            continue;
+        }
+        let bounds = Bounds::new(buckets).map_err(|reason| {
+            let text = format!(
+                "model_metrics of model '{}': the buckets of '{family}' cannot be those of a histogram: {reason}",
+                config.name()
+            );
+            Error::invalid_arg(text).with_source(reason)
+        })?;
+        all.insert(family.to_owned(), bounds);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_config::testing::model_config;
+
+    use super::*;
+
+    fn settings(more: &str, options: &MetricsOptions) -> Result<DistributionSettings> {
+        let text = format!("name: \"m\" backend: \"identity\" max_batch_size: 4 {more}");
+        ModelDistributions::new(options).of(&model_config(&text), false)
+    }
+
+    fn control(family: &str, buckets: &str) -> String {
+        format!(
+            "model_metrics {{ metric_control {{ metric_identifier {{ family: \"{family}\" }} \
+             histogram_options {{ buckets: [ {buckets} ] }} }} }}"
+        )
+    }
+
+    #[test]
+    fn a_configuration_gives_the_bounds_of_the_servers_histograms() {
+        let options = MetricsOptions { has_histogram_latencies: true, ..MetricsOptions::default() };
+        let first = "nv_inference_first_response_histogram_ms";
+        let own = settings(&control(first, "-1, 0.0, 1, 2.5"), &options).expect("ascending");
+        assert_eq!(own.bounds[first].values(), [-1.0, 0.0, 1.0, 2.5]);
+        assert!(own.has_histograms && own.quantiles.is_none());
+        let others = settings(&control("mine", "2, 1"), &options).expect("not ours");
+        assert!(others.bounds.is_empty());
+    }
+
+    #[test]
+    fn buckets_that_do_not_ascend_are_refused_whether_they_are_shown_or_not() {
+        let text = control("galatea_inference_batch_size", "1, 4, 2");
+        let error = settings(&text, &MetricsOptions::default()).expect_err("unsorted");
+        assert_eq!(
+            error.to_string(),
+            "model_metrics of model 'm': the buckets of 'galatea_inference_batch_size' cannot be those of a \
+             histogram: each bucket must be larger than the one before it"
+        );
+    }
+
+    #[test]
+    fn summaries_have_the_quantiles_of_the_options() {
+        let options = MetricsOptions {
+            has_summary_latencies: true,
+            summary_quantiles: vec![0.25],
+            ..MetricsOptions::default()
+        };
+        let own = settings("", &options).expect("nothing of its own");
+        assert_eq!(own.quantiles.as_deref(), Some(&[0.25][..]));
+    }
+}

@@ -1,0 +1,88 @@
+//! Files of a model that its configuration names: reading them, and what is told of those that cannot be read.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use galatea_backend::relative_inside;
+use galatea_config::{Diagnostic, Place};
+use galatea_types::{AlignedBlock, Buffer, Error};
+
+use crate::repository::{system_words, text_file_advice};
+
+/// A file of tensor data that the configuration of a model names.
+pub(crate) struct DataFile<'a> {
+    pub model: &'a str,
+    pub model_dir: &'a Path,
+    /// The folder of the model in which such files are.
+    pub folder: &'static str,
+    /// From there, as the configuration has it.
+    pub name: &'a str,
+    /// What to do where there is none.
+    pub missing: &'static str,
+}
+
+impl DataFile<'_> {
+    /// Reads it, if it is a regular file of the model's folder. `read` is told its length.
+    pub fn read<T>(
+        &self,
+        read: impl FnOnce(File, u64) -> io::Result<T>,
+    ) -> Result<T, ModelFileError> {
+        // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
+        let inside = relative_inside(self.name).ok_or(io::ErrorKind::InvalidFilename.into());
+        let opened = inside.and_then(|path| {
+            galatea_regular_files::open(&self.model_dir.join(self.folder).join(path))
+        });
+        let done = opened.and_then(|opened| {
+            let length = opened.metadata()?.len();
+            read(opened, length)
+        });
+        done.map_err(|source| ModelFileError {
+            model: self.model.to_owned(),
+            path: format!("{}/{}", self.folder, self.name),
+            missing: self.missing,
+            source,
+        })
+    }
+}
+
+/// The first bytes of a file.
+pub(crate) fn read_bytes(from: &mut File, size: usize) -> io::Result<Buffer> {
+    let mut block = zeroed(size)?;
+    from.read_exact(block.as_mut_slice())?;
+    Ok(block.freeze())
+}
+
+/// A block of so many bytes, all 0.
+pub(crate) fn zeroed(size: usize) -> io::Result<AlignedBlock> {
+    let mut block = AlignedBlock::try_with_capacity(size)?;
+    block.extend_zeroed(size);
+    Ok(block)
+}
+
+/// A file that cannot be read. Triton's words, with the name of the model for its folder: clients read this.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to open text file for read {model}/{path}: {}", system_words(source))]
+pub(crate) struct ModelFileError {
+    pub model: String,
+    /// From the model's folder, as the configuration has it.
+    pub path: String,
+    /// What to do where there is none.
+    pub missing: &'static str,
+    pub source: io::Error,
+}
+
+impl From<ModelFileError> for Error {
+    fn from(error: ModelFileError) -> Self {
+        let advice = match error.source.kind() {
+            io::ErrorKind::NotFound => Some(error.missing),
+            _ => text_file_advice(&error.source),
+        };
+        let place = Place::file(format!("{}/{}", error.model, error.path));
+        let mut found = Diagnostic::error(error.to_string()).at(place);
+        found.advice = advice.map(str::to_owned);
+        Self::internal(format!("{error}{}", found.appendix())).with_source(found)
+    }
+}

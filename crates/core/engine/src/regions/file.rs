@@ -1,0 +1,148 @@
+//! A region of system shared memory: read and written through its descriptor.
+//!
+//! The memory is not mapped. A client may cut a file that is mapped, which ends the process that touches it with SIGBUS, and
+//! may write to bytes that were checked. `pread` makes a copy that nobody changes, and tells of a cut as an error.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+};
+
+use galatea_types::{AlignedBlock, Buffer, Code, Error, MemoryBudget, Region, Result};
+
+use super::RegionDescription;
+
+/// Keys that begin so are those of Triton's Python backend.
+const RESERVED: &str = "triton_python_backend_shm_region_";
+
+/// A range of an open file.
+#[derive(Debug)]
+pub(super) struct FileRegion {
+    description: RegionDescription,
+    file: File,
+    memory: Arc<MemoryBudget>,
+}
+
+impl FileRegion {
+    /// Opens the file in `folder` that the key of the description names.
+    pub fn open(
+        folder: &Path,
+        description: RegionDescription,
+        memory: Arc<MemoryBudget>,
+    ) -> Result<Self> {
+        let RegionDescription { name, key, offset, byte_size } = &description;
+        let file = open_file(folder, file_name(name, key)?).map_err(|error| {
+            Error::internal(format!("Unable to open shared memory region: '{key}'"))
+                .with_source(error)
+        })?;
+        let length = file.metadata().map_err(|error| Error::internal(error.to_string()))?.len();
+        if offset.checked_add(*byte_size).is_none_or(|end| end > length) {
+            return Err(not_registered(name, "invalid args"));
+        }
+        // Clients of Triton map the same range, and it lets them register nothing else.
+        if *byte_size == 0 || !offset.is_multiple_of(rustix::param::page_size() as u64) {
+            return Err(not_registered(name, "unable to process address spaceInvalid argument"));
+        }
+        Ok(Self { description, file, memory })
+    }
+
+    pub fn description(&self) -> &RegionDescription {
+        &self.description
+    }
+
+    /// The error of a transfer of `byte_size` bytes that begin at `offset`.
+    fn failure(&self, action: &str, offset: u64, byte_size: usize, error: io::Error) -> Error {
+        let name = &self.description.name;
+        let reason = match error.kind() {
+            ErrorKind::UnexpectedEof => "its memory has become shorter".to_owned(),
+            _ => error.to_string(),
+        };
+        let text = format!(
+            "Unable to {action} {byte_size} bytes at offset {offset} of shared memory region '{name}': {reason}"
+        );
+        Error::internal(text).with_source(error)
+    }
+}
+
+impl Region for FileRegion {
+    fn check(&self, offset: u64, byte_size: u64) -> Result<()> {
+        let RegionDescription { name, byte_size: size, .. } = &self.description;
+        let text = if offset >= *size {
+            format!("Invalid offset for shared memory region: '{name}'")
+        } else if offset.checked_add(byte_size).is_none() {
+            format!(
+                "Integer overflow detected: byte_size ({byte_size}) + offset ({offset}) exceeds maximum value ({}) for \
+                 region '{name}'",
+                u64::MAX
+            )
+        } else if offset + byte_size > *size {
+            format!("Invalid offset + byte size for shared memory region: '{name}'")
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid_arg(text))
+    }
+
+    fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer> {
+        self.check(offset, byte_size)?;
+        let no_room = || {
+            let name = &self.description.name;
+            let text = format!("the server has no memory to read shared memory region '{name}'");
+            Error::new(Code::Exhausted, text)
+        };
+        let size = usize::try_from(byte_size).map_err(|_| no_room())?;
+        let mut memory = self.memory.reservation();
+        memory.try_grow(size)?;
+        let mut block = AlignedBlock::try_with_capacity(size).map_err(|_| no_room())?;
+        block.extend_zeroed(size);
+        self.file
+            .read_exact_at(block.as_mut_slice(), self.description.offset + offset)
+            .map_err(|error| self.failure("read", offset, size, error))?;
+        Ok(memory.attach(block.into_bytes()).into())
+    }
+
+    fn write(&self, offset: u64, data: &Buffer) -> Result<()> {
+        self.check(offset, data.len() as u64)?;
+        let bytes = data.to_host()?;
+        let start = self.description.offset + offset;
+        // A write would make a file longer that its client has cut.
+        let is_cut = |length| length < start + bytes.len() as u64;
+        let written = match self.file.metadata() {
+            Ok(metadata) if is_cut(metadata.len()) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => self.file.write_all_at(&bytes, start),
+            Err(error) => Err(error),
+        };
+        written.map_err(|error| self.failure("write", offset, bytes.len(), error))
+    }
+}
+
+/// The name of the file of a key, which begins with any number of slashes.
+fn file_name<'k>(name: &str, key: &'k str) -> Result<&'k str> {
+    let file = key.trim_start_matches('/');
+    let text = if file.is_empty() {
+        format!("cannot register shared memory region '{name}' - invalid shm key '{key}'")
+    } else if file.starts_with(RESERVED) {
+        format!(
+            "cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved prefix \
+             '{RESERVED}'"
+        )
+    } else {
+        return Ok(file);
+    };
+    Err(Error::invalid_arg(text))
+}
+
+/// Opens a regular file that lies in `folder` itself. Links are not followed, and nothing waits for a writer.
+fn open_file(folder: &Path, name: &str) -> io::Result<File> {
+    if name.contains('/') {
+        return Err(ErrorKind::NotFound.into());
+    }
+    galatea_regular_files::open_for_writing(&folder.join(name))
+}
+
+fn not_registered(name: &str, reason: &str) -> Error {
+    Error::invalid_arg(format!("failed to register shared memory region '{name}': {reason}"))
+}

@@ -1,0 +1,128 @@
+//! The shared memory regions that clients have registered, by name.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::PathBuf,
+    sync::{Arc, RwLock},
+};
+
+use galatea_types::{Error, MemoryBudget, Region, Regions, Result, RwLockExt};
+
+use self::file::FileRegion;
+
+/// Folder in which the system keeps its shared memory.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Most regions at a time: each holds a descriptor.
+const MOST_REGIONS: usize = 4096;
+
+/// A region of system shared memory as a client describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionDescription {
+    /// What requests call it.
+    pub name: String,
+    /// Name of the memory in the system, as the client wrote it.
+    pub key: String,
+    /// First byte of the memory that belongs to the region.
+    pub offset: u64,
+    /// Number of bytes.
+    pub byte_size: u64,
+}
+
+/// The registered regions. Names are unique.
+///
+/// A region that is unregistered is not found any more. Requests that have found it go on with it; its descriptor is
+/// closed with the last of them.
+pub struct RegionTable {
+    folder: PathBuf,
+    memory: Arc<MemoryBudget>,
+    regions: RwLock<BTreeMap<String, Arc<FileRegion>>>,
+}
+
+impl RegionTable {
+    /// Makes an empty table for the shared memory in `folder`. Copies of what is read count to `memory`.
+    pub fn new(folder: impl Into<PathBuf>, memory: Arc<MemoryBudget>) -> Self {
+        Self { folder: folder.into(), memory, regions: RwLock::default() }
+    }
+
+    /// Makes an empty table for the shared memory of the system.
+    pub(crate) fn of_system(memory: Arc<MemoryBudget>) -> Self {
+        Self::new(SHARED_MEMORY, memory)
+    }
+
+    /// Opens the memory that is described, and registers it.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a key or a range that the memory does not have;
+    /// `Internal` where the memory cannot be opened; `Exhausted` when there are too many regions.
+    pub fn register(&self, description: RegionDescription) -> Result<()> {
+        if self.regions.read_unpoisoned().contains_key(&description.name) {
+            return Err(name_is_taken(&description.name));
+        }
+        let region = FileRegion::open(&self.folder, description, self.memory.clone())?;
+        let mut regions = self.regions.write_unpoisoned();
+        if regions.len() >= MOST_REGIONS {
+            let text = format!("more than {MOST_REGIONS} shared memory regions are registered");
+            return Err(Error::new(galatea_types::Code::Exhausted, text));
+        }
+        match regions.entry(region.description().name.clone()) {
+            Entry::Vacant(entry) => _ = entry.insert(Arc::new(region)),
+            Entry::Occupied(entry) => return Err(name_is_taken(entry.key())),
+        }
+        Ok(())
+    }
+
+    /// Unregisters the region called `name`, if there is one.
+    pub fn unregister(&self, name: &str) {
+        // The descriptor may be closed here, without the lock.
+        let region = self.regions.write_unpoisoned().remove(name);
+        drop(region);
+    }
+
+    /// Unregisters all regions.
+    pub fn unregister_all(&self) {
+        let regions = std::mem::take(&mut *self.regions.write_unpoisoned());
+        drop(regions);
+    }
+
+    /// Returns the description of the region called `name`.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none.
+    pub fn status(&self, name: &str) -> Result<RegionDescription> {
+        let regions = self.regions.read_unpoisoned();
+        regions.get(name).map(|region| region.description().clone()).ok_or_else(|| {
+            Error::not_found(format!("Unable to find system shared memory region: '{name}'"))
+        })
+    }
+
+    /// Returns the descriptions of all regions, sorted by name.
+    pub fn list(&self) -> Vec<RegionDescription> {
+        let regions = self.regions.read_unpoisoned();
+        regions.values().map(|region| region.description().clone()).collect()
+    }
+}
+
+/// An empty table for the shared memory of the system, without a bound on copies.
+impl Default for RegionTable {
+    fn default() -> Self {
+        Self::of_system(MemoryBudget::unlimited())
+    }
+}
+
+impl Regions for RegionTable {
+    fn find(&self, name: &str) -> Result<Arc<dyn Region>> {
+        match self.regions.read_unpoisoned().get(name) {
+            Some(region) => Ok(region.clone()),
+            None => Err(Error::not_found(format!("Unable to find shared memory region: '{name}'"))),
+        }
+    }
+}
+
+fn name_is_taken(name: &str) -> Error {
+    let text = format!("shared memory region '{name}' already in manager");
+    Error::new(galatea_types::Code::AlreadyExists, text)
+}

@@ -1,0 +1,33 @@
+//! The errors of a model repository, or of a model's folder in one. Every text names the model or the path it is about.
+
+use std::io;
+
+use galatea_config::{Diagnostic, Place};
+use galatea_types::{Code, Error};
+
+use super::text_file;
+
+/// The error with what somebody can do at a place.
+pub(super) fn advised(code: Code, text: String, place: &str, advice: &str) -> Error {
+    let found = Diagnostic::error(&*text).with_advice(advice).at(Place::file(place));
+    Error::new(code, format!("{text}{}", found.appendix())).with_source(found)
+}
+
+/// The error about a folder that cannot be read, with what to do where that is known.
+pub(super) fn unreadable(code: Code, text: String, place: &str, source: io::Error) -> Error {
+    match text_file::advice(&source) {
+        Some(advice) => advised(code, text, place, advice),
+        None => Error::new(code, text).with_source(source),
+    }
+}
+
+/// The error about a model whose folder cannot be read.
+pub(super) fn unreadable_model(model: &str, source: io::Error) -> Error {
+    let text = format!("failed to read the folder of model '{model}': {source}");
+    unreadable(Code::Internal, text, model, source)
+}
+
+/// The error about a repository that is not there.
+pub(super) fn no_stat(path: &str, source: io::Error) -> Error {
+    Error::internal(format!("failed to stat file {path}: {source}")).with_source(source)
+}

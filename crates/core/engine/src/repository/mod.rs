@@ -1,0 +1,271 @@
+//! The model repositories: which models there are, and their folders.
+
+mod config_name;
+mod error;
+mod folder;
+mod followed_load;
+mod hidden_folder;
+mod layout;
+mod local;
+mod renaming_root;
+mod root;
+mod single_model;
+mod snapshot;
+mod text_file;
+mod version_files;
+
+use std::{
+    any::Any,
+    collections::BTreeSet,
+    io,
+    path::PathBuf,
+    sync::{Arc, RwLock},
+};
+
+use galatea_types::{Code, Error, Result, RwLockExt};
+
+use self::error::advised;
+pub(crate) use self::{
+    config_name::ConfigName,
+    folder::{MAX_MODEL_NAME, ModelFolder, is_model_name, version_number},
+    followed_load::FollowedLoad,
+    hidden_folder::HiddenFolder,
+    layout::{ModelLayout, Oddity},
+    text_file::{advice as text_file_advice, read_text_file, system_words},
+    version_files::version_files,
+};
+pub use self::{
+    followed_load::{LoadEvent, LoadFollower},
+    layout::{ForeignFile, foreign_file},
+    local::LocalRoot,
+    renaming_root::RenamingRoot,
+    root::{FolderLease, RepositoryRoot},
+    single_model::{SAVED_MODEL_FILE, SingleModelRoot, config_of_file},
+    snapshot::FolderSnapshot,
+};
+use crate::model_id::ModelId;
+
+/// All repositories of a server, searched as one.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// In the order in which they were given and added. Never held while a root is asked for anything that blocks.
+    roots: RwLock<Vec<Root>>,
+    /// Which of its configurations a model is loaded with.
+    config_name: ConfigName,
+    has_namespaces: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Root {
+    /// Of its models; empty where names are unique in the server.
+    namespace: Arc<str>,
+    root: Arc<dyn RepositoryRoot>,
+}
+
+/// The models in all repositories at one time.
+pub(crate) struct Listing {
+    /// Those that exactly one repository holds.
+    pub models: BTreeSet<ModelId>,
+    /// Whether every repository could be read.
+    pub is_complete: bool,
+}
+
+/// For as long as it lives, what the repositories hold may be looked up once only.
+#[must_use]
+pub(crate) struct Look {
+    _of_roots: Vec<Box<dyn Any + Send>>,
+}
+
+impl Repository {
+    /// `has_namespaces`: each repository is a namespace, so that several may hold models of one name.
+    pub fn new(
+        roots: Vec<Arc<dyn RepositoryRoot>>,
+        config_name: ConfigName,
+        has_namespaces: bool,
+    ) -> Self {
+        let roots = roots.into_iter().map(|root| Root::new(root, has_namespaces)).collect();
+        Self { roots: RwLock::new(roots), config_name, has_namespaces }
+    }
+
+    fn roots(&self) -> Vec<Root> {
+        self.roots.read_unpoisoned().clone()
+    }
+
+    /// Adds a root that can be read. Of roots at one place, and of those that rename a folder to one name, there is one.
+    pub fn add(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
+        let place = root.place();
+        root.check().map_err(|_| {
+            Error::invalid_arg(format!("failed to register '{place}', repository not found"))
+        })?;
+        let mut roots = self.roots.write_unpoisoned();
+        if roots.iter().any(|known| known.root.place() == place) {
+            let text = format!("model repository '{place}' has already been registered");
+            return Err(Error::new(Code::AlreadyExists, text));
+        }
+        if let Some(model) = root.new_name()
+            && roots.iter().any(|known| known.root.new_name() == Some(model))
+        {
+            let text = format!(
+                "failed to register '{model}', there is a conflicting mapping for '{model}'"
+            );
+            return Err(Error::new(Code::AlreadyExists, text));
+        }
+        roots.push(Root::new(root, self.has_namespaces));
+        Ok(())
+    }
+
+    /// Removes the root at a place, and names the models that it holds. None where there is no such root.
+    pub fn remove(&self, place: &str) -> Vec<ModelId> {
+        let mut roots = self.roots.write_unpoisoned();
+        let at = roots.iter().position(|known| known.root.place() == place);
+        let Some(Root { namespace, root }) = at.map(|at| roots.remove(at)) else {
+            return Vec::new();
+        };
+        drop(roots);
+        let names = root.new_name().map(str::to_owned).into_iter();
+        let names = names.chain(root.model_names().unwrap_or_default());
+        names.map(|name| ModelId::new(namespace.clone(), name)).collect()
+    }
+
+    /// One operation looks at all of them: see [`RepositoryRoot::begin_look`].
+    pub fn begin_look(&self) -> Look {
+        let roots = self.roots().into_iter();
+        Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
+    }
+
+    pub fn config_name(&self) -> &ConfigName {
+        &self.config_name
+    }
+
+    /// Fails on the first repository that cannot be read: the server should not start on a typing error.
+    pub fn check(&self) -> Result<()> {
+        self.roots().iter().try_for_each(|known| known.root.check())
+    }
+
+    /// The repositories that cannot be read now and have told the log so: where each is, and why.
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let roots = self.roots().into_iter();
+        roots.filter_map(|known| Some((known.root.place(), known.root.problem()?))).collect()
+    }
+
+    /// What is odd about the repositories themselves, each with the name of its repository.
+    pub fn oddities(&self) -> Vec<(String, Oddity)> {
+        let of_root = |known: Root| {
+            let found = known.root.local_folder().map(layout::inspect_root).unwrap_or_default();
+            let place = known.root.place();
+            found.into_iter().map(move |oddity| (place.clone(), oddity))
+        };
+        self.roots().into_iter().flat_map(of_root).collect()
+    }
+
+    /// Which models there are now.
+    pub fn list(&self) -> Listing {
+        let mut listing = Listing { is_complete: true, models: BTreeSet::new() };
+        let mut ambiguous = BTreeSet::new();
+        for root in self.roots() {
+            match root.models() {
+                Ok(models) => {
+                    ambiguous.extend(models.filter(|id| !listing.models.insert(id.clone())));
+                }
+                Err(error) => {
+                    if root.root.problem().is_none() {
+                        log::error!("failed to poll model repository {:?}: {error}", root.root);
+                    }
+                    listing.is_complete = false;
+                }
+            }
+        }
+        listing.models.retain(|id| !ambiguous.contains(id));
+        listing
+    }
+
+    /// All models in all repositories, each once. A repository that cannot be listed has none.
+    pub fn models(&self) -> BTreeSet<ModelId> {
+        self.roots().iter().filter_map(|root| root.models().ok()).flatten().collect()
+    }
+
+    /// The models that a client may mean by a name: without namespaces the one that has it, whether or not it is there.
+    pub fn named(&self, name: &str) -> Vec<ModelId> {
+        if !self.has_namespaces {
+            return vec![ModelId::global(name)];
+        }
+        let holds = |known: &Root| is_model_name(name) && known.root.holds(name);
+        let id = |known: Root| ModelId::new(known.namespace, name);
+        self.roots().into_iter().filter(holds).map(id).collect()
+    }
+
+    /// The one repository that holds a model. `Ok(None)` when none does, and for a name that cannot be a folder's.
+    pub fn find(&self, id: &ModelId) -> Result<Option<Arc<dyn RepositoryRoot>>> {
+        if !is_model_name(&id.name) {
+            return Ok(None);
+        }
+        let holds = |known: &Root| known.namespace == id.namespace && known.root.holds(&id.name);
+        let mut found = self.roots().into_iter().filter(holds);
+        let Some(Root { root, .. }) = found.next() else { return Ok(None) };
+        if found.next().is_some() {
+            return Err(advised(
+                Code::InvalidArg,
+                format!("failed to poll model '{id}': not unique across all model repositories"),
+                &id.to_string(),
+                "rename its folder in one of the repositories, or start the server with --model-namespacing",
+            ));
+        }
+        Ok(Some(root))
+    }
+
+    /// A model's folder, fetched where it is not on this machine.
+    pub fn lease(&self, id: &ModelId) -> Result<ModelFolder> {
+        let root = self.find(id)?;
+        let root = root.ok_or_else(|| {
+            Error::not_found(format!("no folder named '{id}' in the model repositories"))
+        })?;
+        let folder = ModelFolder::open(&id.name, root.lease(&id.name)?)?;
+        Ok(folder.renamed(root.new_name() == Some(&*id.name)))
+    }
+
+    /// Where the file of a model is that a text calls `file`, `MODEL/1/model.onnx` for example. `None`: not on this machine,
+    /// or no file.
+    pub fn path_of(&self, id: &ModelId, file: &str) -> Option<PathBuf> {
+        let inside = file.strip_prefix(&*id.name)?;
+        let inside = if inside.is_empty() { "" } else { inside.strip_prefix('/')? };
+        self.find(id).ok()??.path_of(&id.name, inside)
+    }
+
+    /// What the folder of a model holds now. `None` when no repository has one that can be read.
+    pub fn snapshot(&self, id: &ModelId) -> Option<FolderSnapshot> {
+        self.find(id).ok()??.snapshot(&id.name).ok()
+    }
+
+    /// Whether several repositories hold this model.
+    pub fn is_ambiguous(&self, id: &ModelId) -> bool {
+        self.find(id).is_err()
+    }
+
+    /// The configuration of a model that exactly one repository holds, as written.
+    pub fn read_config(&self, id: &ModelId) -> io::Result<String> {
+        match self.find(id) {
+            Ok(Some(root)) => {
+                let found = self.config_name.read(|file| root.read_text(&id.name, file));
+                found.map(|(_, text)| text).map_err(|(_, e)| e)
+            }
+            Ok(None) => Err(io::ErrorKind::NotFound.into()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+impl Root {
+    fn new(root: Arc<dyn RepositoryRoot>, has_namespaces: bool) -> Self {
+        let namespace = if has_namespaces { root.place().into() } else { Arc::default() };
+        Self { namespace, root }
+    }
+
+    fn models(&self) -> io::Result<impl Iterator<Item = ModelId>> {
+        let namespace = &self.namespace;
+        let names = self.root.model_names()?.into_iter();
+        Ok(names.map(move |name| ModelId::new(namespace.clone(), name)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What a model's folder holds, as far as it tells whether anything in it changed.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, DirEntry, Metadata},
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::config_name::is_configuration;
+
+/// Files and folders of one model that are looked at: a tree without end must not hold up the others.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Of each entry of a model's folder, so that none takes the place of the others.
+const MAX_BELOW: usize = 20_000;
+
+/// Folders below a model's folder that are looked at.
+const MAX_DEPTH: usize = 16;
+
+/// What Python writes beside the modules that it imports: loading a model must not count as a change of it.
+const BYTECODE: &str = "__pycache__";
+
+/// What a model's folder holds: two are equal unless a file or folder in it was added, removed, renamed or written to.
+/// That an entry is another one is known by its name, size, time of change and, for a link, target; contents are not
+/// read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderSnapshot {
+    /// Each entry of the folder with what is known of everything below it.
+    entries: BTreeMap<OsString, u64>,
+    /// Entries with so many files below them that not all were looked at.
+    partly_seen: Vec<OsString>,
+}
+
+impl FolderSnapshot {
+    /// Of a folder on this machine.
+    ///
+    /// # Errors
+    /// When the folder itself cannot be listed. What cannot be read inside of it counts as unchanging.
+    pub fn of(folder: &Path) -> io::Result<Self> {
+        let mut left = MAX_ENTRIES;
+        let mut snapshot = Self::default();
+        for entry in fs::read_dir(folder)?.flatten().filter(is_counted) {
+            let mut walk = Walk { hasher: DefaultHasher::new(), left: left.min(MAX_BELOW) };
+            let before = walk.left;
+            // A version that is a link to where its files are is followed.
+            walk.entry(&entry, 1, None);
+            left -= before - walk.left;
+            if walk.left == 0 {
+                snapshot.partly_seen.push(entry.file_name());
+            }
+            snapshot.entries.insert(entry.file_name(), walk.hasher.finish());
+        }
+        snapshot.partly_seen.sort_unstable();
+        Ok(snapshot)
+    }
+
+    /// Names of entries whose changes may not be seen, because too many files are below them: a version that is a link
+    /// to a whole disk is one.
+    pub fn partly_seen(&self) -> &[OsString] {
+        &self.partly_seen
+    }
+
+    /// Of files that are not on this machine: the path of each in the model's folder, with `/` between its parts, and what
+    /// changes with its content. The order counts.
+    pub fn of_listing<'a>(files: impl IntoIterator<Item = (&'a str, impl Hash)>) -> Self {
+        let mut hashers: BTreeMap<OsString, DefaultHasher> = BTreeMap::new();
+        for (path, version) in files {
+            let (entry, below) = path.split_once('/').unwrap_or((path, ""));
+            if below.split('/').any(|part| part == BYTECODE) || entry == BYTECODE {
+                continue;
+            }
+            (below, version).hash(hashers.entry(entry.into()).or_default());
+        }
+        let entries = hashers.into_iter().map(|(entry, hasher)| (entry, hasher.finish()));
+        Self { entries: entries.collect(), partly_seen: Vec::new() }
+    }
+
+    /// Of single files, each under the name of the entry that it stands for. Those that are not there do not count.
+    ///
+    /// # Errors
+    /// When none is there.
+    pub(crate) fn of_files<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a PathBuf)>,
+    ) -> io::Result<Self> {
+        let mut entries = BTreeMap::new();
+        for (name, path) in files {
+            let Ok(metadata) = path.metadata() else { continue };
+            let mut hasher = DefaultHasher::new();
+            (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
+            entries.insert(OsString::from(name), hasher.finish());
+        }
+        match entries.is_empty() {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(Self { entries, partly_seen: Vec::new() }),
+        }
+    }
+
+    /// Whether a version has the same files here and there, those that all versions share included. The configuration
+    /// does not count: it is compared as it was checked.
+    pub(crate) fn has_same_version(&self, other: &Self, version: i64) -> bool {
+        let version = OsString::from(version.to_string());
+        let of_version = |snapshot: &Self| snapshot.entries.get(&version).copied();
+        let is_shared = |entry: &(&OsString, &u64)| {
+            let is_number = entry.0.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+            !is_number && !is_configuration(entry.0)
+        };
+        let shared = |snapshot| Self::entries(snapshot).filter(is_shared);
+        of_version(self).is_some()
+            && of_version(self) == of_version(other)
+            && shared(self).eq(shared(other))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&OsString, &u64)> {
+        self.entries.iter()
+    }
+}
+
+fn is_counted(entry: &DirEntry) -> bool {
+    entry.file_name() != BYTECODE
+}
+
+/// Goes through the tree below one entry of a model's folder.
+struct Walk {
+    hasher: DefaultHasher,
+    /// Entries that may still be looked at.
+    left: usize,
+}
+
+impl Walk {
+    /// `device`: of the folder that the entry is in, below the model's own. Other file systems are left alone there,
+    /// and so are links to folders: they lead through the whole machine, or in circles.
+    fn entry(&mut self, entry: &DirEntry, depth: usize, device: Option<u64>) {
+        self.left = self.left.saturating_sub(1);
+        let (path, hasher) = (entry.path(), &mut self.hasher);
+        entry.file_name().hash(hasher);
+        let link = fs::read_link(&path).ok();
+        link.hash(hasher);
+        let Ok(metadata) = path.metadata() else { return };
+        if !metadata.is_dir() {
+            return (metadata.size(), metadata.mtime(), metadata.mtime_nsec()).hash(hasher);
+        }
+        let is_elsewhere = device.is_some_and(|device| link.is_some() || device != metadata.dev());
+        if depth < MAX_DEPTH && !is_elsewhere {
+            self.folder(&path, depth, &metadata);
+        }
+    }
+
+    /// Not by the folder's own time: that changes with entries that do not count.
+    fn folder(&mut self, folder: &Path, depth: usize, metadata: &Metadata) {
+        let Ok(listed) = fs::read_dir(folder) else { return };
+        let listed = listed.flatten().filter(is_counted);
+        let mut entries: Vec<DirEntry> = listed.take(self.left).collect();
+        entries.sort_by_key(DirEntry::file_name);
+        entries.len().hash(&mut self.hasher);
+        for entry in &entries {
+            if self.left == 0 {
+                return;
+            }
+            self.entry(entry, depth + 1, Some(metadata.dev()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::fs::symlink,
+        time::{Duration, SystemTime},
+    };
+
+    use super::*;
+
+    fn of(folder: &Path) -> FolderSnapshot {
+        FolderSnapshot::of(folder).expect("readable")
+    }
+
+    #[test]
+    fn files_elsewhere_count_by_path_and_version() {
+        let of = |files: &[(&str, u8)]| FolderSnapshot::of_listing(files.iter().copied());
+        let base = of(&[("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)]);
+        let cached = [("1/__pycache__/x", 9), ("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)];
+        assert_eq!(of(&cached), base);
+        let changed = of(&[("1/model", 2), ("2/a/b", 1), ("config.pbtxt", 2)]);
+        assert_ne!(changed, base);
+        assert!(changed.has_same_version(&base, 2) && !changed.has_same_version(&base, 1));
+        let moved = of(&[("1/model", 1), ("2/a/c", 1), ("config.pbtxt", 1)]);
+        assert!(!moved.has_same_version(&base, 2));
+    }
+
+    #[test]
+    fn every_change_of_a_file_counts_and_bytecode_does_not() {
+        let root = tempfile::tempdir().expect("folder");
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("1/a/b")).expect("folder");
+        fs::write(path("config.pbtxt"), "x").expect("file");
+        fs::write(path("1/a/b/model"), "x").expect("file");
+        let mut last = of(root.path());
+        assert_eq!(of(root.path()), last, "nothing changed");
+        fs::create_dir(path("1/__pycache__")).expect("folder");
+        fs::write(path("1/__pycache__/model.pyc"), "x").expect("file");
+        assert_eq!(of(root.path()), last, "bytecode does not count");
+        let mut changed = |what: &str| {
+            let now = of(root.path());
+            assert_ne!(now, last, "{what}");
+            last = now;
+        };
+        fs::write(path("1/a/b/model"), "xy").expect("file");
+        changed("another size");
+        let file = fs::File::options().write(true).open(path("1/a/b/model")).expect("file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(99)).expect("older");
+        changed("another time, though an older one");
+        fs::rename(path("1/a/b/model"), path("1/a/b/model2")).expect("renamed");
+        changed("another name");
+        fs::create_dir(path("2")).expect("folder");
+        changed("an empty folder more");
+        fs::remove_dir(path("2")).expect("removed");
+        changed("a folder less");
+        fs::write(path("labels.txt"), "").expect("file");
+        changed("an empty file more");
+        fs::create_dir(path("other")).expect("folder");
+        symlink("1", path("link")).expect("link");
+        changed("a link more");
+        fs::remove_file(path("link")).expect("removed");
+        symlink("other", path("link")).expect("link");
+        changed("another target");
+    }
+
+    #[test]
+    fn trees_without_end_have_an_end() {
+        let root = tempfile::tempdir().expect("folder");
+        fs::create_dir_all(root.path().join("1/deep")).expect("folder");
+        // Links to above make a tree of 2^depth folders, and one to the machine's root a tree of everything.
+        for name in ["1/up", "1/deep/up", "1/deep/again"] {
+            symlink(root.path(), root.path().join(name)).expect("link");
+        }
+        symlink("/", root.path().join("1/machine")).expect("link");
+        symlink("/proc", root.path().join("outside")).expect("link");
+        let mut folder = root.path().join("2");
+        for _ in 0..100 {
+            folder.push("x");
+        }
+        fs::create_dir_all(folder).expect("folder");
+        // It comes to an end: the runner of the tests ends one that does not.
+        let first = of(root.path());
+        // Processes come and go.
+        let same = |name: &str| first.entries.get(&OsString::from(name)).copied();
+        let second = of(root.path());
+        for name in ["1", "2"] {
+            assert_eq!(same(name), second.entries.get(&OsString::from(name)).copied(), "{name}");
+        }
+        let missing = FolderSnapshot::of(&root.path().join("3")).expect_err("none");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,314 @@
+//! Answers from the response cache: a scheduler before the one that executes.
+//!
+//! A request is looked up on the thread that submits it. A hit is answered at once. A miss goes on to the other scheduler, and
+//! its answer is stored before it leaves. Where a look-up takes a while, the request goes on from a thread of the cache.
+//! Equal requests that come while one of them is executed wait for its answer (`flights`).
+
+mod flights;
+mod leader;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use galatea_config::ModelConfig;
+use galatea_response_cache::{CacheKey, Entry, LookUp, ResponseCache, Scope};
+use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
+use galatea_types::{InferResponse, PreparedRequest, Refused, RequestContext, Responder, Result};
+
+use self::{
+    flights::{Entered, Flights, Waiting},
+    leader::Leader,
+};
+use crate::{
+    Scheduler, accounting::RequestAccounting, completion::CompletionQueue, in_flight::InFlight,
+    request_failure::RequestFailure,
+};
+
+/// What a cached model is made of.
+pub struct CachedSpec {
+    /// Of the model; one response to each request, and none that depends on earlier ones.
+    pub config: Arc<ModelConfig>,
+    /// Of the model.
+    pub version: i64,
+    /// What tells the model's answers from those of others, and from its own when it was another.
+    pub scope: Scope,
+    /// Where answers are kept.
+    pub cache: Arc<dyn ResponseCache>,
+    /// Where requests are counted.
+    pub statistics: Arc<ModelStatistics>,
+    /// Whether equal requests that come at the same time are executed once.
+    pub joins_equal: bool,
+    /// What executes requests.
+    pub inner: Arc<dyn Scheduler>,
+}
+
+/// Bytes of inputs from which on making the key takes so long that the thread of a connection should not do it.
+const LONG: usize = 1 << 20;
+
+/// Looks requests up before another scheduler gets them.
+pub struct CachedScheduler(Arc<Shared>);
+
+struct Shared {
+    spec: CachedSpec,
+    accounting: RequestAccounting,
+    flights: Option<Flights>,
+    /// Present when responses leave in the order of arrival.
+    order: Option<Arc<CompletionQueue>>,
+    /// Look-ups that are not over.
+    look_ups: InFlight,
+    refusals: LineLimit,
+}
+
+/// A request on its way.
+struct Request {
+    request: PreparedRequest,
+    context: RequestContext,
+    responder: Responder,
+    /// When it came.
+    started: Instant,
+    /// How long it was looked up.
+    look_up: Duration,
+}
+
+impl CachedScheduler {
+    /// In front of a scheduler.
+    pub fn new(spec: CachedSpec) -> Self {
+        let model = spec.config.name().clone();
+        let refusals = LineLimit::new(move |count| {
+            log::error!(
+                "{count} more responses of model '{model}' were not inserted into the cache"
+            );
+        });
+        Self(Arc::new(Shared {
+            accounting: RequestAccounting::beside_executor(spec.statistics.clone()),
+            flights: spec.joins_equal.then(Flights::default),
+            order: crate::queue_scheduler::preserves_ordering(&spec.config).then(Arc::default),
+            look_ups: InFlight::new(spec.statistics.clock().clone()),
+            refusals,
+            spec,
+        }))
+    }
+}
+
+impl Scheduler for CachedScheduler {
+    fn submit(
+        &self,
+        request: PreparedRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) -> Result<(), Refused> {
+        let shared = &self.0;
+        let (started, look_up) = (shared.now(), Duration::ZERO);
+        let Some(order) = &shared.order else {
+            return shared.submit(Request { request, context, responder, started, look_up });
+        };
+        let responder = order.clone().admit_next(responder);
+        let request = Request { request, context, responder, started, look_up };
+        // A refusal has its turn as well.
+        shared.submit(request).or_else(|refused| {
+            refused.answer();
+            Ok(())
+        })
+    }
+
+    fn in_flight(&self) -> usize {
+        let waiting = self.0.flights.as_ref().map_or(0, Flights::waiting);
+        self.0.spec.inner.in_flight() + waiting + self.0.look_ups.count()
+    }
+
+    fn release_abandoned(&self) -> usize {
+        let abandoned = self.0.flights.as_ref().map(Flights::take_abandoned).unwrap_or_default();
+        let count = abandoned.len();
+        abandoned.into_iter().for_each(|waiting| self.0.abandon(waiting));
+        count + self.0.spec.inner.release_abandoned()
+    }
+
+    fn wait_until_idle(&self, deadline: Instant) -> bool {
+        // What waits for an equal request ends with it, or goes to the other scheduler before that one is idle.
+        loop {
+            if !self.0.look_ups.wait_until_idle(deadline)
+                || !self.0.spec.inner.wait_until_idle(deadline)
+            {
+                return false;
+            }
+            if self.0.look_ups.count() == 0 {
+                return true;
+            }
+        }
+    }
+
+    fn expect_no_more(&self) {
+        self.0.spec.inner.expect_no_more();
+    }
+
+    fn close(&self) {
+        self.0.look_ups.close();
+        self.0.close_if_looked_up();
+    }
+
+    fn drain(&self, deadline: Instant) -> bool {
+        self.close();
+        self.0.look_ups.wait_until_idle(deadline) && self.0.spec.inner.drain(deadline)
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Instant {
+        self.accounting.clock().now()
+    }
+
+    fn submit(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
+        let bytes: usize = request.request.inputs.iter().map(|input| input.data.len()).sum();
+        match bytes > LONG {
+            true => self.look_up_elsewhere(request),
+            false => self.look_up(request),
+        }
+    }
+
+    /// Looks a long request up on the thread for such, as long as that has not too much to do.
+    fn look_up_elsewhere(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
+        if !self.look_ups.enter() {
+            return Err(self.refuse(request));
+        }
+        let under_way = LookUpUnderWay(self.clone());
+        let job = move || under_way.0.look_up(request).unwrap_or_else(Refused::answer);
+        self.spec.cache.long_work().run(Box::new(job)).unwrap_or_else(|job| job());
+        Ok(())
+    }
+
+    fn look_up(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
+        let Some(key) = CacheKey::of(&self.spec.scope, &request.request) else {
+            return self.execute_uncached(request);
+        };
+        let found = self.spec.cache.look_up(&key);
+        request.look_up = self.accounting.clock().since(request.started);
+        match found {
+            LookUp::Hit(entry) => {
+                self.answer(request, &entry, Duration::ZERO);
+                Ok(())
+            }
+            LookUp::Miss => self.miss(key, request),
+            LookUp::Elsewhere => self.fetch(key, request),
+        }
+    }
+
+    /// An input lies where no key can be made of it.
+    fn execute_uncached(&self, request: Request) -> Result<(), Refused> {
+        let Request { request, context, responder, .. } = request;
+        self.spec.inner.submit(request, context, responder)
+    }
+
+    fn miss(self: &Arc<Self>, key: CacheKey, request: Request) -> Result<(), Refused> {
+        let Some((leader, request)) = self.lead(key, request) else { return Ok(()) };
+        // The one that led before may have stored its answer after the look-up.
+        if leader.has_flight()
+            && let Some(entry) = self.spec.cache.look_again(&key)
+        {
+            leader.found(request, &entry);
+            return Ok(());
+        }
+        leader.execute(request)
+    }
+
+    fn fetch(self: &Arc<Self>, key: CacheKey, request: Request) -> Result<(), Refused> {
+        if !self.look_ups.enter() {
+            return Err(self.refuse(request));
+        }
+        let under_way = LookUpUnderWay(self.clone());
+        let Some((leader, mut request)) = self.lead(key, request) else { return Ok(()) };
+        self.spec.cache.fetch(
+            key,
+            Box::new(move |found| {
+                let shared = &under_way.0;
+                request.look_up = shared.accounting.clock().since(request.started);
+                match found.filter(|entry| shared.fits(entry, &request.request)) {
+                    Some(entry) => leader.found(request, &entry),
+                    None => leader.execute(request).unwrap_or_else(Refused::answer),
+                }
+            }),
+        );
+        Ok(())
+    }
+
+    /// The request with the one whose answer equal ones will get; `None` where it waits for another.
+    fn lead(self: &Arc<Self>, key: CacheKey, request: Request) -> Option<(Arc<Leader>, Request)> {
+        let has_limit = request.request.timeout.is_some_and(|timeout| !timeout.is_zero());
+        let flights = self.flights.as_ref().filter(|_| !has_limit);
+        let Some(flights) = flights else {
+            return Some((Leader::without_flight(self.clone(), key), request));
+        };
+        match flights.enter(key, request, self.now()) {
+            Entered::Waits => {
+                self.spec.cache.miss_was_shared();
+                None
+            }
+            Entered::Leads(flight, request) => {
+                Some((Leader::of(self.clone(), key, flight), request))
+            }
+            Entered::TooMany(request) => Some((Leader::without_flight(self.clone(), key), request)),
+        }
+    }
+
+    /// Counts a hit and answers it.
+    fn answer(&self, request: Request, entry: &Entry, waited: Duration) {
+        let Request { request, mut context, responder, look_up, .. } = request;
+        self.accounting.cache_hit(&mut context, waited, look_up);
+        responder.finish(Ok(self.response(entry, request.into_request().id)));
+    }
+
+    fn response(&self, entry: &Entry, id: String) -> InferResponse {
+        entry.response(self.spec.config.name().clone(), self.spec.version, id)
+    }
+
+    /// Whether what came from elsewhere can be an answer of this model to this request.
+    fn fits(&self, entry: &Entry, request: &PreparedRequest) -> bool {
+        let outputs = self.spec.config.outputs();
+        let is_known = |name: &str, data_type| {
+            outputs.iter().any(|spec| *spec.name == *name && spec.data_type == data_type)
+        };
+        let fits = entry.outputs().iter().all(|tensor| {
+            is_known(&tensor.name, tensor.data_type) && request.wants_output(&tensor.name)
+        });
+        if !fits && self.refusals.admits() {
+            let model = self.spec.config.name();
+            log::error!("what the response cache has for model '{model}' does not fit it");
+        }
+        fits
+    }
+
+    /// Counts and answers a request that nobody waits for.
+    fn abandon(&self, waiting: Waiting) {
+        let Request { request, mut context, responder, .. } = waiting.request;
+        let error = RequestFailure::Abandoned.into();
+        self.accounting.failed(&request.id, &mut context, FailureReason::Canceled, &error);
+        responder.finish(Err(error));
+    }
+
+    fn refuse(&self, request: Request) -> Refused {
+        let Request { request, mut context, responder, .. } = request;
+        let error = RequestFailure::Closed { prefix: request.message_prefix() }.into();
+        self.accounting.failed(&request.id, &mut context, FailureReason::Rejected, &error);
+        Refused::new(error, responder)
+    }
+
+    /// The other scheduler takes requests until the last look-up is over.
+    fn close_if_looked_up(&self) {
+        if self.look_ups.is_closed_and_idle() {
+            self.spec.inner.close();
+        }
+    }
+}
+
+/// Counts as a request in flight until it is dropped.
+struct LookUpUnderWay(Arc<Shared>);
+
+impl Drop for LookUpUnderWay {
+    fn drop(&mut self) {
+        self.0.look_ups.leave();
+        self.0.close_if_looked_up();
+    }
+}

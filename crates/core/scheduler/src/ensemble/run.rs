@@ -1,0 +1,210 @@
+//! One request on its way through the graph: sends the steps that are ready and the responses that are complete.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use galatea_types::{
+    Cancellation, InferResponse, LockExt as _, PreparedRequest, RequestContext, Responder,
+    Response, ResponseSink, Result, StepTimes,
+};
+
+use super::{
+    dispatch,
+    dispatch::Submission,
+    graph::Step,
+    plan::Plan,
+    progress::{Outgoing, Progress, ReadyStep, Scope, StepOrigin},
+    shared::Shared,
+};
+
+/// Tensors between steps are counted to the memory budget where a step has more of them than this.
+const UNCOUNTED: usize = 4 << 10;
+
+/// One request to the ensemble.
+pub(super) struct Run {
+    shared: Arc<Shared>,
+    plan: Arc<Plan>,
+    /// Without its tensors: what every step's request is derived from.
+    request: PreparedRequest,
+    times: Arc<StepTimes>,
+    /// Ends the steps of this request, and nothing else the client has in flight.
+    cancellation: Cancellation,
+    state: Mutex<State>,
+}
+
+struct State {
+    progress: Progress,
+    /// Absent while a thread sends with it: responses leave one at a time and in order, outside the lock.
+    responder: Option<Responder>,
+    /// Of the request to the ensemble.
+    context: RequestContext,
+    has_responded: bool,
+}
+
+impl Run {
+    pub fn start(
+        shared: Arc<Shared>,
+        mut request: PreparedRequest,
+        context: RequestContext,
+        responder: Responder,
+    ) {
+        let inputs = request.take_inputs();
+        let run = Arc::new(Self {
+            plan: shared.plan_for(&request),
+            times: Arc::new(StepTimes::new(&context.origin)),
+            cancellation: context.cancellation.child(),
+            state: Mutex::new(State {
+                progress: Progress::default(),
+                responder: Some(responder),
+                context,
+                has_responded: false,
+            }),
+            request,
+            shared,
+        });
+        dispatch::run(|| run.change(|progress, scope| progress.start(scope, inputs)));
+    }
+
+    /// A step has responded.
+    fn step_responded(
+        self: &Arc<Self>,
+        from: &StepOrigin,
+        result: Option<Result<InferResponse>>,
+        is_final: bool,
+    ) {
+        self.change(|progress, scope| {
+            if !progress.step_responded(scope, from, result, is_final) {
+                self.cancellation.cancel();
+            }
+        });
+    }
+
+    /// Whether nobody wants the response any more.
+    fn is_closed(&self) -> bool {
+        // Never waits: it is called with queues locked.
+        let is_closed = |state: &State| {
+            let has_left = state.responder.as_ref().is_some_and(Responder::is_closed);
+            state.progress.has_ended() || has_left
+        };
+        self.cancellation.is_cancelled()
+            || self.state.try_lock().is_ok_and(|state| is_closed(&state))
+    }
+
+    /// Makes progress, and sends what follows from it.
+    fn change(self: &Arc<Self>, f: impl FnOnce(&mut Progress, Scope<'_>)) {
+        let mut state = self.lock();
+        f(&mut state.progress, self.scope());
+        let State { progress, context, .. } = &mut *state;
+        for ready in progress.ready.drain(..) {
+            if let Some(submission) = self.submission(ready, context) {
+                dispatch::add(submission);
+            }
+        }
+        let has_outgoing = !progress.outgoing.is_empty();
+        drop(state);
+        if has_outgoing {
+            self.send_all();
+        }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            graph: &self.shared.graph,
+            plan: &self.plan,
+            request: &self.request,
+            version: self.shared.version,
+        }
+    }
+
+    fn step(&self, number: usize) -> Option<&Step> {
+        self.shared.graph.steps.get(number)
+    }
+
+    fn submission(
+        self: &Arc<Self>,
+        ready: ReadyStep,
+        context: &RequestContext,
+    ) -> Option<Submission> {
+        let ReadyStep { inputs, computed_bytes, origin } = ready;
+        let step = self.step(origin.step)?;
+        let now = self.shared.accounting.clock().now();
+        let elapsed = now.saturating_duration_since(context.timeline.received);
+        let mut request =
+            self.request.derive(step.model_name.clone(), step.version, inputs, elapsed);
+        request.outputs.clone_from(self.plan.outputs_of(origin.step)?);
+        if let Some(sequence) = &origin.sequence {
+            sequence.apply_to(&mut request);
+        }
+        let (times, cancellation) = (self.times.clone(), self.cancellation.clone());
+        let mut step_context = context.derive_step(now, &step.model_name, times, cancellation);
+        if computed_bytes > UNCOUNTED {
+            step_context.memory = context.memory.beside(computed_bytes);
+        }
+        let responder = Responder::calling(StepSink { run: self.clone(), origin });
+        Some(Submission { target: step.target.clone(), request, context: step_context, responder })
+    }
+
+    fn send_all(&self) {
+        let mut state = self.lock();
+        let Some(mut responder) = state.responder.take() else { return };
+        while let Some(outgoing) = state.progress.outgoing.pop_front() {
+            let is_response = !matches!(outgoing, Outgoing::End(None));
+            if is_response && !std::mem::replace(&mut state.has_responded, true) {
+                self.shared.accounting.responds_first(&state.context);
+            }
+            drop(state);
+            match outgoing {
+                Outgoing::Send(response) => _ = responder.send(Ok(response)),
+                Outgoing::End(last) => return self.send_last(responder, last),
+            }
+            state = self.lock();
+        }
+        state.responder = Some(responder);
+    }
+
+    fn send_last(&self, responder: Responder, last: Option<Result<InferResponse>>) {
+        let mut context = std::mem::take(&mut self.lock().context);
+        let error = last.as_ref().and_then(|result| result.as_ref().err());
+        self.shared.count(&self.request, &mut context, &self.times, error);
+        match last {
+            Some(result) => responder.finish(result),
+            None => responder.close(),
+        }
+        self.shared.in_flight.leave();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock_unpoisoned()
+    }
+}
+
+/// Takes the responses to one step's request.
+struct StepSink {
+    run: Arc<Run>,
+    origin: StepOrigin,
+}
+
+impl ResponseSink for StepSink {
+    fn respond(&mut self, response: Response) {
+        let Response { result, is_final } = response;
+        dispatch::run(|| {
+            self.run.step_responded(&self.origin, result, is_final);
+            if is_final {
+                self.leave_limiter();
+            }
+        });
+    }
+
+    fn is_closed(&self) -> bool {
+        self.run.is_closed()
+    }
+}
+
+impl StepSink {
+    fn leave_limiter(&self) {
+        let step = self.run.step(self.origin.step);
+        let limiter = step.and_then(|step| step.target.limiter.as_ref());
+        if let Some(next) = limiter.and_then(|limiter| limiter.leave()) {
+            dispatch::add_admitted(next);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The shapes of an ensemble's tensors: what clients and steps see of one, and what models with and without a batch
+//! dimension do.
+
+use galatea_backend::batching::reshape::{to_client, to_model};
+use galatea_config::TensorSpec;
+use galatea_types::Shape;
+
+/// How one tensor of an ensemble is reshaped. The batch dimension stays where it is.
+pub(super) struct Reshape {
+    spec: TensorSpec,
+    is_batched: bool,
+}
+
+impl Reshape {
+    /// `None` for a tensor that clients and steps see alike.
+    pub fn of(spec: &TensorSpec, is_batched: bool) -> Option<Self> {
+        spec.reshape.as_ref().map(|_| Self { spec: spec.clone(), is_batched })
+    }
+
+    /// As the steps see it, from what a client sent.
+    pub fn to_steps(&self, shape: &Shape) -> Shape {
+        self.behind_batch(shape, |dims| to_model(&self.spec, false, dims))
+    }
+
+    /// As clients see it, from what a step made.
+    pub fn to_client(&self, shape: &Shape) -> Shape {
+        self.behind_batch(shape, |dims| to_client(&self.spec, dims))
+    }
+
+    fn behind_batch(&self, shape: &Shape, reshaped: impl FnOnce(&[i64]) -> Shape) -> Shape {
+        match shape.split_first() {
+            Some((&batch, dims)) if self.is_batched => reshaped(dims).with_leading(batch),
+            _ => reshaped(shape),
+        }
+    }
+}
+
+/// The shape a tensor has for its reader, where only one of writer and reader has a batch dimension: a dimension
+/// of 1 is added, or removed if the batch is 1. `dims` is the reader's configured shape without batch dimension; `batch_size` is
+/// that of the request the tensor comes from, 0 where its model does not batch.
+pub(super) fn fit(shape: Shape, dims: &Shape, is_batched: bool, batch_size: u32) -> Shape {
+    if is_batched == (batch_size != 0) {
+        return shape;
+    }
+    match (is_batched, matches(dims, &shape)) {
+        (true, true) => shape.with_leading(1),
+        (false, false) if batch_size == 1 => Shape::from(shape.get(1..).unwrap_or_default()),
+        // As it stands it is what the reader wants, or the reader refuses it.
+        _ => shape,
+    }
+}
+
+fn matches(dims: &[i64], shape: &[i64]) -> bool {
+    dims.len() == shape.len() && dims.iter().zip(shape).all(|(&a, &b)| a == -1 || b == -1 || a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_dimensions_come_and_go() {
+        for (shape, dims, is_batched, batch_size, expected) in [
+            (&[2, 16][..], &[16][..], true, 2, &[2, 16][..]),
+            (&[16], &[16], false, 0, &[16]),
+            (&[16], &[-1], true, 0, &[1, 16]),
+            (&[3, 16], &[16], true, 0, &[3, 16]),
+            (&[1, 16], &[16], false, 1, &[16]),
+            (&[4, 16], &[-1, 16], false, 4, &[4, 16]),
+            (&[1, 16], &[-1, 16], false, 1, &[1, 16]),
+            (&[4, 16], &[16], false, 4, &[4, 16]),
+        ] {
+            let fitted = fit(shape.into(), &dims.into(), is_batched, batch_size);
+            assert_eq!(&*fitted, expected, "{shape:?} for {dims:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The place of one instance in its queue, where instances follow each other as they are restarted.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
+use galatea_types::Result;
+
+use super::{error::InstanceError, responses::Responses};
+use crate::{load::BusyTime, open_streams::OpenStreams, request_queue::RequestQueue};
+
+/// What the instance of one thread is made for, and the queue it takes its requests from.
+pub(crate) struct InstanceSlot {
+    pub queue: Arc<RequestQueue>,
+    pub responses: Responses,
+    /// Number among the instances of the queue.
+    pub index: usize,
+    pub spec: InstanceSpec,
+    /// What it answers after `execute` has returned.
+    pub streams: Arc<OpenStreams>,
+    /// How long it has been at work.
+    pub busy: Arc<BusyTime>,
+}
+
+impl InstanceSlot {
+    /// Makes an instance with an alarm of its own.
+    pub fn new_instance(
+        &self,
+        model_name: &Arc<str>,
+        model: &dyn Model,
+    ) -> Result<Box<dyn ModelInstance>> {
+        let generation = self.queue.instance_begins(self.index);
+        let alarm = self.alarm(model_name.clone(), generation);
+        let spec = InstanceSpec { alarm, ..self.spec.clone() };
+        let started = catch_unwind(AssertUnwindSafe(|| model.new_instance(&spec)));
+        started.unwrap_or_else(|panic| {
+            let instance = spec.name.clone();
+            let (model, reason) = (model_name.to_string(), panic_message(&*panic).to_owned());
+            Err(InstanceError::StartPanicked { instance, model, reason }.into())
+        })
+    }
+
+    fn alarm(&self, model_name: Arc<str>, generation: u64) -> InstanceAlarm {
+        // Weak: a backend may keep the alarm as long as it likes.
+        let queue = Arc::downgrade(&self.queue);
+        let (index, name) = (self.index, self.spec.name.clone());
+        InstanceAlarm::new(move |reason| {
+            let Some(queue) = queue.upgrade() else { return };
+            let text = format!("instance {name} of model '{model_name}' stopped working: {reason}");
+            if queue.break_instance(index, generation, reason) {
+                log::error!("{text}");
+            }
+        })
+    }
+}
+
+/// Drops an instance; a backend that panics even then does no further harm.
+pub(super) fn discard(instance: Box<dyn ModelInstance>) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(instance))) {
+        log::error!("dropping an instance panicked: {}", panic_message(&*panic));
+    }
+}
+
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+}

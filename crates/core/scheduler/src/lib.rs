@@ -1,0 +1,48 @@
+//! Queues, batching and the instance threads that pull from them.
+//!
+//! A request changes threads twice: from the front end to the instance thread that executes it, and back.
+//! There is no batcher thread in between: an idle instance forms its batch itself, out of what waits at
+//! that moment.
+//!
+//! # Invariants
+//! - No runtime library, no async runtime, no socket and no wire format is known here.
+//! - Every request that is accepted gets exactly one final response, whatever panics, expires or closes. One that
+//!   is refused is given back with the error.
+//! - A client that has its response finds it counted in the statistics.
+//! - An instance that reports that it broke gets no work until it was restarted, and no instance is dropped while
+//!   a stream is open.
+//! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
+//! - Statistics are written, and failed requests logged, in `accounting` only.
+
+#![warn(missing_docs)]
+
+mod accounting;
+mod cached;
+mod completion;
+mod ensemble;
+mod execution_rules;
+mod in_flight;
+mod instance;
+mod load;
+mod open_streams;
+mod parking;
+mod queue;
+mod queue_scheduler;
+mod queued_request;
+mod rate_limiter;
+mod request_failure;
+mod request_queue;
+mod scheduler;
+mod sequence;
+mod sequence_memory;
+mod sync;
+
+pub use cached::{CachedScheduler, CachedSpec};
+pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
+pub use execution_rules::ExecutionRules;
+pub use instance::WarmupSample;
+pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
+pub use rate_limiter::{RateLimiter, ResourceSupply};
+pub use scheduler::Scheduler;
+pub use sequence::Hold;
+pub use sequence_memory::SequenceMemory;

@@ -1,0 +1,101 @@
+//! The instances of a queue: which come and go, and which of them work.
+
+use std::time::Instant;
+
+use galatea_types::Error;
+
+use super::{Outage, RequestQueue};
+use crate::sequence::OfSequence;
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// Adds an instance, whose thread is about to be started. Returns its number.
+    pub fn add_instance(&self) -> usize {
+        let mut state = self.parking.lock();
+        state.live_threads += 1;
+        state.health.add()
+    }
+
+    /// The instances execute no more requests: their threads end with what they have in hand.
+    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
+        let mut state = self.parking.lock();
+        indices.iter().for_each(|&index| state.health.retire(index));
+        let reason = state.health.outage().cloned();
+        let outage = reason.map(|reason| Outage { reason, unserved: state.take_all() });
+        state.wake_all();
+        outage
+    }
+
+    pub fn is_retired(&self, index: usize) -> bool {
+        self.parking.lock().health.is_retired(index)
+    }
+
+    /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
+    pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
+        self.parking.wait_until(deadline, |state| state.health.is_gone(index))
+    }
+
+    /// A thread of an instance has ended, or could not be started.
+    pub fn thread_ended(&self, index: usize) {
+        self.remove_permits(index);
+        let mut state = self.parking.lock();
+        state.live_threads -= 1;
+        state.health.gone(index);
+        self.note_end(&mut state, index);
+        state.notify_observers();
+        if state.live_threads == 0 {
+            state.wake_timekeeper();
+        }
+    }
+
+    /// See [`InstanceHealth::begin`].
+    pub fn instance_begins(&self, index: usize) -> u64 {
+        self.parking.lock().health.begin(index)
+    }
+
+    /// See [`InstanceHealth::started`].
+    pub fn instance_started(&self, index: usize) {
+        let mut state = self.parking.lock();
+        state.health.started(index);
+        let now = state.now();
+        state.waiting.instance_works(index, now);
+        state.wake_fed(index);
+    }
+
+    /// See [`InstanceHealth::break_down`]. Wakes the instance's thread, whatever it waits for.
+    pub fn break_instance(&self, index: usize, generation: u64, reason: Error) -> bool {
+        let mut state = self.parking.lock();
+        let is_news = state.health.break_down(index, generation, reason.clone());
+        if is_news {
+            let now = state.now();
+            state.waiting.instance_lost(index, &reason, now);
+            state.wake_all();
+        }
+        is_news
+    }
+
+    /// The same for whatever instance the calling thread has now.
+    pub fn break_current_instance(&self, index: usize, reason: Error) {
+        let generation = self.parking.lock().health.generation(index);
+        self.break_instance(index, generation, reason);
+    }
+
+    /// Nobody is to wait for this instance until it works again. When there is no other to wait for, the
+    /// waiting requests are given back: nobody would execute them.
+    pub fn give_up_instance(&self, index: usize, reason: &Error) -> Vec<T> {
+        let mut state = self.parking.lock();
+        if !state.health.give_up(index, reason) {
+            return Vec::new();
+        }
+        state.take_all()
+    }
+
+    pub fn has_working_instance(&self) -> bool {
+        self.parking.lock().health.has_working_instance()
+    }
+
+    /// How many instances there are, and how many of them work.
+    pub fn instance_counts(&self) -> (usize, usize) {
+        let state = self.parking.lock();
+        (state.health.member_count(), state.health.working_count())
+    }
+}

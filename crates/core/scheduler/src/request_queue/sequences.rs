@@ -1,0 +1,116 @@
+//! Requests of sequences in a queue: each goes to the instance that has its sequence. Idle ones give way where the states of
+//! others need their memory.
+
+use std::time::Instant;
+
+use galatea_types::CorrelationId;
+
+use super::{Accepted, Refusal, RequestQueue, State, waiting::Waiting};
+use crate::{
+    parking::Locked,
+    sequence::{OfSequence, SequenceRefusal, Sequences, StepEnd},
+    sequence_memory::RestingSequences,
+};
+
+impl<T: OfSequence> RequestQueue<T> {
+    /// A step of a sequence that instance `index` took has left its states, after its execution had returned.
+    pub fn finish_step(&self, index: usize, step: StepEnd<T, T::States>) {
+        let mut state = self.parking.lock();
+        state.finish_steps(index, vec![step]);
+        state.wake_fed(index);
+        state.wake_lane(index);
+        if state.is_closed {
+            state.wake_sleepers();
+        }
+    }
+
+    /// Accepts a request of a sequence, or gives it back with the reason why not.
+    pub(super) fn push_of_sequence(
+        &self,
+        mut state: Locked<'_, State<T>>,
+        request: T,
+    ) -> Result<Accepted, (T, Refusal)> {
+        let now = state.now();
+        let Waiting::Sequences(sequences) = &mut state.waiting else {
+            return Err((request, Refusal::OfSequence(SequenceRefusal::NoSequence)));
+        };
+        let pushed = sequences.push(request, now);
+        let event = sequences.next_event();
+        let pushed = match pushed {
+            Ok(pushed) => pushed,
+            Err((request, refusal)) => {
+                state.wake_fed(usize::MAX);
+                return Err((request, Refusal::OfSequence(refusal)));
+            }
+        };
+        if let Some(event) = event {
+            state.look_by(event);
+        }
+        let is_held = state.is_held();
+        state.wake_fed(usize::MAX);
+        match pushed.next {
+            Some((instance, fits)) if !is_held => {
+                state.in_lane(instance).wake_for_new(true, |state, batch| {
+                    batch.is_ended_by(state.waiting.item_count(instance), None, fits)
+                });
+            }
+            _ => drop(state),
+        }
+        Ok(Accepted { restarts: pushed.restarts, turn: None })
+    }
+}
+
+impl<T: OfSequence> Locked<'_, State<T>> {
+    /// Steps of sequences that instance `index` took were executed.
+    pub(super) fn finish_steps(&mut self, index: usize, steps: Vec<StepEnd<T, T::States>>) {
+        if steps.is_empty() {
+            return;
+        }
+        let now = self.now();
+        if let Waiting::Sequences(sequences) = &mut self.waiting {
+            sequences.finish(index, steps, now);
+        }
+    }
+
+    /// Wakes the instances that have got work of which nobody told them, but for the one that asks.
+    pub(super) fn wake_fed(&mut self, asking: usize) {
+        for lane in self.waiting.take_fed() {
+            if lane != asking {
+                self.wake_lane(lane);
+            }
+        }
+    }
+}
+
+impl<T: OfSequence> RequestQueue<T> {
+    fn with_sequences<R>(&self, ask: impl FnOnce(&mut Sequences<T>) -> R) -> Option<R> {
+        match &mut self.parking.lock().waiting {
+            Waiting::Sequences(sequences) => Some(ask(sequences)),
+            Waiting::Requests(_) => None,
+        }
+    }
+}
+
+impl<T: OfSequence<States: Send> + Send> RestingSequences for RequestQueue<T> {
+    fn resting_since(&self) -> Option<Instant> {
+        self.with_sequences(Sequences::resting_since).flatten()
+    }
+
+    fn bytes_at_rest(&self, enough: usize) -> usize {
+        self.with_sequences(|sequences| sequences.bytes_at_rest(enough)).unwrap_or(0)
+    }
+
+    fn give_way(&self) -> Option<(CorrelationId, usize)> {
+        let (id, states) = {
+            let mut state = self.parking.lock();
+            let now = state.now();
+            let Waiting::Sequences(sequences) = &mut state.waiting else { return None };
+            let gone = sequences.give_way(now)?;
+            // Who waited for its slot has it now.
+            state.look_by(now);
+            state.wake_fed(usize::MAX);
+            gone
+        };
+        Some((id, T::state_bytes(&states)))
+    }
+}

@@ -1,0 +1,220 @@
+//! What the model is told of a sequence: the inputs that a scheduler adds to a request, and what stands in a row of a batch
+//! that has no request.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_backend::{PendingRequest, SequenceState, SequenceStates, StateMemory};
+use galatea_config::{ControlKind, FalseTrue, ModelConfig, SequenceBatching, SequenceControl};
+use galatea_types::{
+    AlignedBlock, Buffer, CorrelationId, DataType, PreparedRequest, RequestContext, Responder,
+    Shape, Tensor, byte_strings,
+};
+
+/// The inputs that a scheduler adds to the requests of a model.
+pub(crate) struct SequenceInputs {
+    /// `[1]`, with a batch dimension where the model has one.
+    shape: Shape,
+    flags: Vec<(Flag, [Tensor; 2])>,
+    /// Inputs that get the correlation id, each with its type.
+    ids: Vec<(Arc<str>, DataType)>,
+    initial: SequenceStates,
+    is_iterative: bool,
+}
+
+/// Makes rows of a batch without a request.
+pub(crate) struct Filler {
+    request: PreparedRequest,
+    /// The model gives states for every row: these are forgotten.
+    states: SequenceStates,
+}
+
+impl Filler {
+    /// One row of a batch that is made now.
+    pub fn pending(&self, now: Instant) -> PendingRequest {
+        let mut context = RequestContext::received_at(now);
+        context.timeline.queued = Some(now);
+        let pending = PendingRequest::new(self.request.clone(), context, Responder::spent());
+        PendingRequest { states: self.states.clone(), is_filler: true, ..pending }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Flag {
+    Start,
+    Ready,
+    End,
+}
+
+/// What a request says of its place in its sequence.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    is_start: bool,
+    is_ready: bool,
+    is_end: bool,
+}
+
+impl SequenceInputs {
+    /// `initial_states`: what each state begins with, with its batch dimension, in the order of the configuration. `memory`
+    /// counts what replaces them.
+    pub fn new(
+        config: &ModelConfig,
+        batching: &SequenceBatching,
+        initial_states: Vec<Tensor>,
+        memory: Arc<dyn StateMemory>,
+    ) -> Self {
+        let shape = match config.has_batching() {
+            true => Shape::from([1, 1]),
+            false => Shape::from([1]),
+        };
+        let state = |(state, value): (&galatea_config::SequenceState, Tensor)| SequenceState {
+            output: state.output.clone(),
+            is_returned: config.output(&state.output).is_some(),
+            value,
+        };
+        let flags = batching.controls.iter().filter_map(|control| flag(control, &shape));
+        let ids = batching.controls.iter().filter_map(|control| match control.kind {
+            ControlKind::CorrelationId(data_type) => Some((control.input.clone(), data_type)),
+            _ => None,
+        });
+        Self {
+            flags: flags.collect(),
+            ids: ids.collect(),
+            initial: SequenceStates::new(
+                batching.states.iter().zip(initial_states).map(state).collect(),
+            )
+            .counted_by(memory),
+            shape,
+            is_iterative: batching.is_iterative,
+        }
+    }
+
+    /// Whether the model keeps states of its sequences with the server.
+    pub fn has_states(&self) -> bool {
+        !self.initial.is_empty()
+    }
+
+    /// Whether the model may have its request executed again.
+    pub fn is_iterative(&self) -> bool {
+        self.is_iterative
+    }
+
+    /// Whether the model is told this correlation id as it is: which type of id it wants, where it is not.
+    pub fn unfit_for(&self, id: &CorrelationId) -> Option<DataType> {
+        let misses = |data_type: DataType| match (id, data_type) {
+            (_, DataType::Bytes) | (CorrelationId::None, _) => false,
+            (CorrelationId::Text(_), _) => true,
+            (CorrelationId::Number(number), DataType::Int32) => i32::try_from(*number).is_err(),
+            (CorrelationId::Number(number), DataType::Uint32) => u32::try_from(*number).is_err(),
+            (CorrelationId::Number(number), DataType::Int64) => i64::try_from(*number).is_err(),
+            (CorrelationId::Number(_), _) => false,
+        };
+        self.ids.iter().map(|(_, data_type)| *data_type).find(|&data_type| misses(data_type))
+    }
+
+    /// Adds to the request of a step what the model is told of its sequence.
+    pub fn complete(&self, pending: &mut PendingRequest, states: SequenceStates, is_first: bool) {
+        pending.states = if is_first { self.initial.clone() } else { states };
+        let request = &mut pending.request;
+        let position =
+            Position { is_start: is_first, is_ready: true, is_end: request.sequence_end };
+        let controls = self.controls(position, &request.correlation_id);
+        let states = pending.states.inputs().cloned();
+        request.add_inputs(controls.into_iter().chain(states));
+    }
+
+    /// Takes out again what was added to a request that is to be executed once more.
+    pub fn strip(&self, pending: &mut PendingRequest) {
+        let own = self.own_inputs(pending);
+        pending.request.truncate_inputs(own);
+    }
+
+    /// How many inputs of a complete request are the client's: the first ones.
+    fn own_inputs(&self, pending: &PendingRequest) -> usize {
+        let added = self.flags.len() + self.ids.len() + self.initial.inputs().count();
+        pending.request.inputs.len().saturating_sub(added)
+    }
+
+    /// Rows of the batch without a request, of the same shapes as that of `template`, which is complete.
+    pub fn filler(&self, template: &PendingRequest) -> Filler {
+        let inputs = template.request.inputs.iter().take(self.own_inputs(template)).map(zeros);
+        let states = template.states.inputs().map(zeros);
+        let controls = self.controls(Position::default(), &CorrelationId::None);
+        Filler {
+            request: template.request.stand_in(inputs.chain(controls).chain(states).collect()),
+            states: template.states.uncounted(),
+        }
+    }
+
+    fn controls(&self, position: Position, id: &CorrelationId) -> Vec<Tensor> {
+        let value = |flag: &Flag| match flag {
+            Flag::Start => position.is_start,
+            Flag::Ready => position.is_ready,
+            Flag::End => position.is_end,
+        };
+        let flags =
+            self.flags.iter().map(|(flag, tensors)| tensors[usize::from(value(flag))].clone());
+        let ids = self.ids.iter().map(|(name, data_type)| Tensor {
+            name: name.clone(),
+            data_type: *data_type,
+            shape: self.shape.clone(),
+            data: id_data(id, *data_type),
+        });
+        flags.chain(ids).collect()
+    }
+}
+
+fn flag(control: &SequenceControl, shape: &Shape) -> Option<(Flag, [Tensor; 2])> {
+    let (flag, values) = match control.kind {
+        ControlKind::Start(values) => (Flag::Start, values),
+        ControlKind::Ready(values) => (Flag::Ready, values),
+        ControlKind::End(values) => (Flag::End, values),
+        ControlKind::CorrelationId(_) => return None,
+    };
+    let data = match values {
+        FalseTrue::Int32(values) => values.map(|value| value.to_le_bytes().to_vec()),
+        FalseTrue::Fp32(values) => values.map(|value| value.to_le_bytes().to_vec()),
+        FalseTrue::Bool(values) => values.map(|value| vec![u8::from(value)]),
+    };
+    let tensor = |data: Vec<u8>| Tensor {
+        name: control.input.clone(),
+        data_type: values.data_type(),
+        shape: shape.clone(),
+        data: aligned(&data),
+    };
+    Some((flag, data.map(tensor)))
+}
+
+/// The correlation id as one element: a number of another width where it fits, a number as text where texts are wanted,
+/// and 0 or the empty text where there is none.
+fn id_data(id: &CorrelationId, data_type: DataType) -> Buffer {
+    if data_type == DataType::Bytes {
+        let text = match id {
+            CorrelationId::None => String::new(),
+            id => id.to_string(),
+        };
+        // A correlation id is short.
+        return byte_strings::pack(&[text]).unwrap_or_else(|_| aligned(&[0; 4]));
+    }
+    let number = match id {
+        CorrelationId::Number(number) => *number,
+        CorrelationId::None | CorrelationId::Text(_) => 0,
+    };
+    // Little-endian: a narrow number is the beginning of a wide one.
+    let bytes = number.to_le_bytes();
+    aligned(&bytes[..data_type.byte_size().unwrap_or(bytes.len()).min(bytes.len())])
+}
+
+fn aligned(data: &[u8]) -> Buffer {
+    let mut block = AlignedBlock::with_capacity(data.len());
+    block.extend_from_slice(data);
+    block.freeze()
+}
+
+/// A tensor of the same shape, all of whose elements are 0 or empty.
+fn zeros(tensor: &Tensor) -> Tensor {
+    let element = tensor.data_type.byte_size().unwrap_or(size_of::<u32>());
+    let length = tensor.shape.element_count().unwrap_or(0).saturating_mul(element);
+    let mut block = AlignedBlock::with_capacity(length);
+    block.extend_zeroed(length);
+    Tensor { data: block.freeze(), ..tensor.clone() }
+}

@@ -1,0 +1,119 @@
+//! Sequences that keep states and have nothing to do: the one that has rested longest gives way first where memory for
+//! states is wanted.
+
+use std::{collections::VecDeque, time::Instant};
+
+use galatea_types::CorrelationId;
+
+use super::{super::key::OfSequence, Live, Place, Sequences};
+
+/// How many sequences that gave way are remembered, so that their next request is told. The next request of others is told
+/// that its sequence has not begun.
+const MAX_REMEMBERED: usize = 1024;
+
+/// Entries of the order that may be out of date, beside one for each slot.
+const MAX_SURPLUS: usize = 64;
+
+/// Slots in the order in which they began to rest. One that has had something to do since is passed over: it has, or gets,
+/// a later place.
+#[derive(Default)]
+pub(super) struct RestingSlots {
+    order: VecDeque<Rest>,
+    turns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Rest {
+    turn: u64,
+    instance: usize,
+    slot: u32,
+}
+
+/// Names of the sequences that gave way, the last ones last.
+#[derive(Default)]
+pub(super) struct GaveWay(VecDeque<CorrelationId>);
+
+impl<T: OfSequence> Sequences<T> {
+    /// A request of this slot's sequence was executed: it rests from now on if there is no other.
+    pub(super) fn note_rest(&mut self, instance: usize, slot: u32) {
+        let turn = self.resting.turns + 1;
+        let slots = self.instances.get_mut(instance).map(|slots| &mut slots.slots);
+        let state = slots.and_then(|slots| slots.get_mut(slot as usize));
+        if !state.is_some_and(|state| state.begin_rest(turn)) {
+            return;
+        }
+        self.resting.turns = turn;
+        self.resting.order.push_back(Rest { turn, instance, slot });
+        let slots: usize = self.instances.iter().map(|slots| slots.slots.len()).sum();
+        if self.resting.order.len() > 2 * slots + MAX_SURPLUS {
+            let order = std::mem::take(&mut self.resting.order);
+            self.resting.order = order.into_iter().filter(|rest| self.rests(*rest)).collect();
+        }
+    }
+
+    fn rests(&self, rest: Rest) -> bool {
+        self.resting_bytes(rest).is_some()
+    }
+
+    /// What the sequence of this slot keeps, if it has had nothing to do since.
+    fn resting_bytes(&self, Rest { turn, instance, slot }: Rest) -> Option<usize> {
+        let state = self.instances.get(instance)?.slots.get(slot as usize)?;
+        state.still_rests(turn).then(|| state.state_bytes())
+    }
+
+    /// The slot that has rested longest.
+    fn longest_rest(&mut self) -> Option<Rest> {
+        while let Some(&rest) = self.resting.order.front() {
+            if self.rests(rest) {
+                return Some(rest);
+            }
+            self.resting.order.pop_front();
+        }
+        None
+    }
+
+    /// Since when the sequence has rested that would give way first.
+    pub fn resting_since(&mut self) -> Option<Instant> {
+        let Rest { instance, slot, .. } = self.longest_rest()?;
+        let id = self.instances.get(instance)?.slots.get(slot as usize)?.sequence.as_ref()?;
+        Some(self.live.get(id)?.last_used)
+    }
+
+    /// Bytes that resting sequences keep. Those beyond `enough` are not looked for.
+    pub fn bytes_at_rest(&self, enough: usize) -> usize {
+        let mut bytes = 0_usize;
+        for rest in &self.resting.order {
+            bytes = bytes.saturating_add(self.resting_bytes(*rest).unwrap_or(0));
+            if bytes >= enough {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// Ends the sequence that has rested longest: its next request is told. Returns its name and what it kept, to be dropped
+    /// outside of any lock.
+    pub fn give_way(&mut self, now: Instant) -> Option<(CorrelationId, T::States)> {
+        let Rest { instance, slot, .. } = self.longest_rest()?;
+        let state = self.instances.get_mut(instance)?.slot_mut(slot);
+        let (id, states) = (state.sequence.clone()?, state.take_states());
+        let owner = self.live.get(&id).map(|live| live.owner);
+        // It rests: no request waits there.
+        self.end_sequence(instance, slot, now);
+        if let Some(owner) = owner {
+            self.remember(id.clone(), Live { place: Place::GaveWay, owner, last_used: now });
+        }
+        Some((id, states))
+    }
+
+    fn remember(&mut self, id: CorrelationId, live: Live) {
+        if self.gave_way.0.len() >= MAX_REMEMBERED
+            && let Some(oldest) = self.gave_way.0.pop_front()
+            && self.live.get(&oldest).is_some_and(|live| matches!(live.place, Place::GaveWay))
+        {
+            self.live.remove(&oldest);
+        }
+        self.gave_way.0.push_back(id.clone());
+        self.live.insert(id, live);
+    }
+}

@@ -1,0 +1,437 @@
+//! The slots of one instance, each with the requests of a sequence, and which of them are executed next.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::{Duration, Instant},
+};
+
+use galatea_types::CorrelationId;
+
+use super::{
+    key::OfSequence,
+    rules::Strategy,
+    step::{SlotTicket, Step, StepEnd},
+};
+use crate::queue::{
+    Backlog, Decision, DropReason, Extent, GrowingBatch, JoinRules, Placement, Queued,
+};
+
+/// A place for one sequence.
+pub(super) struct Slot<T: OfSequence> {
+    /// Whose requests come here; `None` when none will any more.
+    pub sequence: Option<CorrelationId>,
+    /// It has, or had, a sequence that is not over: it is not free.
+    pub is_taken: bool,
+    generation: u64,
+    queue: VecDeque<T>,
+    /// A request of it is being executed, or is about to be, or has not left its states yet.
+    is_busy: bool,
+    /// The generation of the sequence whose request that is, from when it was taken.
+    executing: Option<u64>,
+    states: T::States,
+    /// Its place in the order of the sequences that rest; 0: it has none.
+    rest: u64,
+}
+
+impl<T: OfSequence> Slot<T> {
+    fn new() -> Self {
+        Self {
+            sequence: None,
+            is_taken: false,
+            generation: 0,
+            queue: VecDeque::new(),
+            is_busy: false,
+            executing: None,
+            states: T::States::default(),
+            rest: 0,
+        }
+    }
+
+    fn push(&mut self, request: T) {
+        if self.queue.capacity() == 0 {
+            // Most sequences wait for an answer before they send more.
+            self.queue.reserve_exact(1);
+        }
+        self.queue.push_back(request);
+    }
+
+    /// The oldest request. A sequence of which nothing waits keeps no room for requests.
+    fn pop(&mut self) -> Option<T> {
+        let request = self.queue.pop_front();
+        if self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+        request
+    }
+
+    /// Nothing of its sequence waits or is being executed.
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && !self.is_busy
+    }
+
+    /// Its sequence has nothing to do from now on, until it gets a request. Returns whether it keeps anything.
+    pub fn begin_rest(&mut self, turn: u64) -> bool {
+        let keeps = self.is_quiet() && self.sequence.is_some() && self.state_bytes() > 0;
+        self.rest = if keeps { turn } else { 0 };
+        keeps
+    }
+
+    /// Whether it has had nothing to do since it began the rest of this number.
+    pub fn still_rests(&self, turn: u64) -> bool {
+        self.rest == turn && self.is_quiet() && self.sequence.is_some()
+    }
+
+    /// Bytes that are counted for what its sequence keeps.
+    pub fn state_bytes(&self) -> usize {
+        T::state_bytes(&self.states)
+    }
+
+    /// Takes what its sequence keeps, which is over.
+    pub fn take_states(&mut self) -> T::States {
+        std::mem::take(&mut self.states)
+    }
+
+    fn forget_sequence(&mut self) {
+        self.generation += 1;
+        self.states = T::States::default();
+        self.rest = 0;
+        self.sequence = None;
+        self.is_taken = false;
+    }
+
+    /// The step that begins with this request of the slot.
+    fn step(&mut self, slot: u32, request: T) -> Step<T, T::States> {
+        let is_first = request.is_start();
+        if is_first {
+            self.generation += 1;
+            self.states = T::States::default();
+        }
+        let ticket = SlotTicket { slot, generation: self.generation };
+        Step { ticket, states: std::mem::take(&mut self.states), is_first, request }
+    }
+}
+
+/// A request whose turn is next in its slot.
+pub(crate) struct Head<T> {
+    pub slot: u32,
+    pub request: T,
+}
+
+impl<T: Queued> Queued for Head<T> {
+    fn item_count(&self) -> u64 {
+        self.request.item_count()
+    }
+
+    fn queued_at(&self) -> Instant {
+        self.request.queued_at()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.request.is_abandoned()
+    }
+
+    fn placement(&self) -> Placement {
+        // The queue policies of a dynamic batcher are none of a sequence batcher's.
+        Placement::default()
+    }
+
+    fn client(&self) -> Option<u64> {
+        None
+    }
+
+    fn set_arrival(&mut self, arrival: u64) {
+        self.request.set_arrival(arrival);
+    }
+
+    fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
+        self.request.joins(&first.request, extent, rules)
+    }
+
+    fn can_join(&self, other: &Self, rules: &JoinRules) -> bool {
+        self.request.can_join(&other.request, rules)
+    }
+}
+
+/// The slots of one instance.
+pub(super) struct InstanceSlots<T: OfSequence> {
+    pub slots: Vec<Slot<T>>,
+    /// The instance works: sequences may begin in its slots.
+    pub is_available: bool,
+    /// When a sequence may have been idle for too long; `None` while there is none.
+    pub idle_check: Option<Instant>,
+    next: Next<T>,
+    /// Requests in the slots and in `next`.
+    queued: usize,
+}
+
+/// The requests that may be executed next.
+enum Next<T> {
+    /// Slots with requests.
+    Direct(BTreeSet<u32>),
+    /// One request of each slot that has any and of which none is being executed.
+    Oldest(Box<Backlog<Head<T>>>),
+}
+
+impl<T: OfSequence> InstanceSlots<T> {
+    /// `batcher`: decides on batches under the oldest strategy, and is `None` under the direct one.
+    pub fn new(batcher: Option<Backlog<Head<T>>>) -> Self {
+        let next = batcher.map_or_else(
+            || Next::Direct(BTreeSet::new()),
+            |batcher| Next::Oldest(Box::new(batcher)),
+        );
+        Self { slots: Vec::new(), is_available: false, idle_check: None, next, queued: 0 }
+    }
+
+    /// The time has come in which a sequence may become idle.
+    pub fn note_idle_check(&mut self, now: Instant, max_idle: Duration) {
+        if self.idle_check.is_none() {
+            self.idle_check = now.checked_add(max_idle);
+        }
+    }
+
+    /// Slots that have a sequence of which nothing waits.
+    pub fn quiet(&self) -> impl Iterator<Item = u32> {
+        let slots = self.slots.iter().zip(0..);
+        slots.filter(|(slot, _)| slot.is_taken && slot.is_quiet()).map(|(_, number)| number)
+    }
+
+    /// Requests that wait in slots.
+    pub fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Items that a batch could have now.
+    pub fn ready_items(&self) -> u64 {
+        match &self.next {
+            Next::Direct(ready) => ready.len() as u64,
+            Next::Oldest(heads) => heads.item_count(),
+        }
+    }
+
+    /// The slot of this number, which is made where it has not been there yet.
+    pub fn slot_mut(&mut self, slot: u32) -> &mut Slot<T> {
+        let index = slot as usize;
+        while self.slots.len() <= index {
+            self.slots.push(Slot::new());
+        }
+        &mut self.slots[index]
+    }
+
+    /// Appends a request to its slot. Returns whether it may join the batch that waits to grow; `None` where it is not its
+    /// turn, so that nobody needs to look at it.
+    pub fn push(&mut self, slot: u32, request: T) -> Option<bool> {
+        self.queued += 1;
+        self.slot_mut(slot).push(request);
+        self.refresh(slot)
+    }
+
+    /// The next request of a slot comes up for execution, if there is one and none of it is there already. Returns whether
+    /// it may join the batch that waits to grow.
+    fn refresh(&mut self, slot: u32) -> Option<bool> {
+        let state = &mut self.slots[slot as usize];
+        match &mut self.next {
+            Next::Direct(ready) if state.is_busy || state.queue.is_empty() => {
+                ready.remove(&slot);
+                None
+            }
+            Next::Direct(ready) => {
+                ready.insert(slot);
+                Some(true)
+            }
+            Next::Oldest(_) if state.is_busy => None,
+            Next::Oldest(heads) => {
+                let head = Head { slot, request: state.pop()? };
+                let fits = heads.fits_next_batch(&head);
+                // No request is refused: there is no limit to how many wait.
+                match heads.push(head) {
+                    Ok(_) => state.is_busy = true,
+                    Err(head) => state.queue.push_front(head.request),
+                }
+                Some(fits)
+            }
+        }
+    }
+
+    /// What the instance is to do now, and the slots whose next request nobody waits for, with that request where it has
+    /// left its slot.
+    pub fn decide(
+        &mut self,
+        strategy: &Strategy,
+        now: Instant,
+        is_closed: bool,
+    ) -> (Decision, Vec<(u32, Option<T>)>) {
+        match (&mut self.next, strategy) {
+            (Next::Direct(ready), Strategy::Direct { max_delay, enough_slots, .. }) => {
+                let is_abandoned = |slot: &u32| {
+                    self.slots[*slot as usize].queue.front().is_some_and(Queued::is_abandoned)
+                };
+                let abandoned: Vec<_> =
+                    ready.iter().copied().filter(is_abandoned).map(|slot| (slot, None)).collect();
+                if !abandoned.is_empty() {
+                    return (Decision::Empty, abandoned);
+                }
+                let fronts = ready.iter().filter_map(|&s| self.slots[s as usize].queue.front());
+                let Some(oldest) = fronts.map(Queued::queued_at).min() else {
+                    return (Decision::Empty, Vec::new());
+                };
+                let until = oldest.checked_add(*max_delay).unwrap_or(now);
+                let is_enough = ready.len() as u64 >= *enough_slots;
+                if is_closed || is_enough || now >= until {
+                    return (Decision::Take(ready.len()), Vec::new());
+                }
+                (Decision::Wait(GrowingBatch { until, enough_items: *enough_slots }), Vec::new())
+            }
+            (Next::Oldest(heads), _) => {
+                let decision = heads.decide(now, is_closed);
+                let dropped = heads.take_dropped().into_iter();
+                let dropped: Vec<_> = dropped
+                    .map(|(head, _): (Head<T>, DropReason)| (head.slot, Some(head.request)))
+                    .collect();
+                self.queued -= dropped.len();
+                dropped.iter().for_each(|(slot, _)| self.slots[*slot as usize].is_busy = false);
+                (decision, dropped)
+            }
+            // The strategy is that which the slots were made for.
+            (Next::Direct(_), Strategy::Oldest) => (Decision::Empty, Vec::new()),
+        }
+    }
+
+    /// Takes what was decided on: `None` for a slot without a request that fits into the batch, in a direct batch.
+    pub fn take(&mut self, strategy: &Strategy, count: usize) -> Vec<Option<Step<T, T::States>>> {
+        let steps: Vec<_> = match (&mut self.next, strategy) {
+            (Next::Direct(ready), Strategy::Direct { join_rules, .. }) => {
+                let Some((&first, &last)) = ready.first().zip(ready.last()) else {
+                    return Vec::new();
+                };
+                let joins: Vec<bool> = {
+                    let front = |slot: u32| self.slots[slot as usize].queue.front();
+                    let template = front(first);
+                    let joins = |slot| {
+                        let pair = front(slot).zip(template).filter(|_| ready.contains(&slot));
+                        pair.is_some_and(|(request, first)| first.can_join(request, join_rules))
+                    };
+                    (0..=last).map(joins).collect()
+                };
+                let slots = self.slots.iter_mut().zip(0..).zip(joins);
+                slots
+                    .map(|((slot, number), joins)| {
+                        let request = if joins { slot.pop() } else { None };
+                        request.map(|request| slot.step(number, request))
+                    })
+                    .collect()
+            }
+            (Next::Oldest(heads), _) => {
+                let heads = heads.take(count).into_iter();
+                heads
+                    .map(|head| Some(self.slots[head.slot as usize].step(head.slot, head.request)))
+                    .collect()
+            }
+            (Next::Direct(_), Strategy::Oldest) => Vec::new(),
+        };
+        for step in steps.iter().flatten() {
+            let state = &mut self.slots[step.ticket.slot as usize];
+            state.is_busy = true;
+            state.executing = Some(step.ticket.generation);
+            self.queued -= 1;
+            if let Next::Direct(_) = self.next {
+                self.refresh(step.ticket.slot);
+            }
+        }
+        steps
+    }
+
+    /// A request of a slot was executed, and has left its states. Gives it back where it was to be executed again and its
+    /// sequence is over. One that was lost with its instance changes nothing.
+    pub fn finish(&mut self, end: StepEnd<T, T::States>) -> Option<T> {
+        let SlotTicket { slot, generation } = end.ticket;
+        let state = self.slots.get_mut(slot as usize);
+        let Some(state) = state.filter(|state| state.executing == Some(generation)) else {
+            return end.again;
+        };
+        state.is_busy = false;
+        state.executing = None;
+        let mut rest = end.again;
+        if state.generation == generation {
+            state.states = end.states;
+            if let Some(request) = rest.take() {
+                state.queue.push_front(request);
+                self.queued += 1;
+            }
+        }
+        self.refresh(slot);
+        rest
+    }
+
+    /// Whether the slot still has the sequence that was executed.
+    pub fn is_current(&self, ticket: SlotTicket) -> bool {
+        self.slots.get(ticket.slot as usize).is_some_and(|s| s.generation == ticket.generation)
+    }
+
+    /// Takes everything out of a slot, which is free then: its sequence is over. A request that is being executed goes on.
+    pub fn clear(&mut self, slot: u32) -> Vec<T> {
+        let mut requests = self.take_head(slot);
+        let Some(state) = self.slots.get_mut(slot as usize) else { return requests };
+        requests.extend(state.queue.drain(..));
+        state.forget_sequence();
+        self.queued -= requests.len();
+        self.refresh(slot);
+        requests
+    }
+
+    /// The request of a slot that waits for its batch under the oldest strategy.
+    fn take_head(&mut self, slot: u32) -> Vec<T> {
+        let mut taken = Vec::new();
+        let Next::Oldest(heads) = &mut self.next else { return taken };
+        if !self.slots.get(slot as usize).is_some_and(|state| state.is_busy) {
+            return taken;
+        }
+        // It is being executed, or one of those that wait, which keep their order.
+        let waiting = heads.len();
+        for head in heads.take(waiting) {
+            if head.slot == slot {
+                taken.push(head.request);
+            } else if let Err(head) = heads.push(head) {
+                taken.push(head.request);
+            }
+        }
+        if !taken.is_empty() {
+            self.slots[slot as usize].is_busy = false;
+        }
+        taken
+    }
+
+    /// The last request of a slot's sequence was taken: the slot is free for another one, which waits for the end of that
+    /// execution.
+    pub fn release(&mut self, slot: u32) {
+        self.slots[slot as usize].forget_sequence();
+    }
+
+    /// Takes everything out of all slots: their sequences are over, and what was being executed there is lost.
+    pub fn clear_all(&mut self) -> Vec<T> {
+        let mut requests = Vec::new();
+        if let Next::Oldest(heads) = &mut self.next {
+            let waiting = heads.len();
+            requests.extend(heads.take(waiting).into_iter().map(|head| head.request));
+        }
+        for state in &mut self.slots {
+            requests.extend(state.queue.drain(..));
+            state.is_busy = false;
+            state.executing = None;
+            state.forget_sequence();
+        }
+        if let Next::Direct(ready) = &mut self.next {
+            ready.clear();
+        }
+        self.queued = 0;
+        self.idle_check = None;
+        requests
+    }
+
+    /// Slots with a request that nobody waits for any more. Those whose turn is next under the oldest strategy are found
+    /// by [`InstanceSlots::decide`].
+    pub fn abandoned(&self) -> Vec<u32> {
+        let slots = self.slots.iter().zip(0..);
+        let is_abandoned = |slot: &Slot<T>| slot.queue.iter().any(Queued::is_abandoned);
+        slots.filter(|(slot, _)| is_abandoned(slot)).map(|(_, number)| number).collect()
+    }
+}

@@ -1,0 +1,189 @@
+//! The memory that the states of sequences take, of all models: a part of the memory budget, in which those that rest make
+//! room for those that are executed.
+
+use std::{
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use galatea_backend::StateMemory;
+use galatea_telemetry::metrics::SequenceMemoryMetrics;
+use galatea_types::{Code, CorrelationId, Error, LockExt, MemoryBudget, MemoryReservation, Result};
+
+/// States take this part of the budget at most, so that those that rest leave the other half to requests.
+const PART: usize = 2;
+
+/// How often memory that was freed for states may be taken by others meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// The sequences of one model, those of them that keep states and have nothing to do.
+pub(crate) trait RestingSequences: Send + Sync {
+    /// Since when the one has rested that gives way first.
+    fn resting_since(&self) -> Option<Instant>;
+    /// Bytes that all of them keep. Those beyond `enough` are not looked for.
+    fn bytes_at_rest(&self, enough: usize) -> usize;
+    /// Ends the one that has rested longest. Returns its name and the bytes that are free now.
+    fn give_way(&self) -> Option<(CorrelationId, usize)>;
+}
+
+/// Counts the states of the sequences of all models to the memory budget, of which they take one half at most.
+///
+/// A state that grows beyond that has the sequences end that have rested longest, of whichever model; where all that rest do not
+/// keep enough, the request fails whose state it is, and its sequence keeps the state that it had. A sequence with a request
+/// that waits or is executed never gives way.
+#[derive(Debug)]
+pub struct SequenceMemory {
+    budget: Arc<MemoryBudget>,
+    taken: Mutex<MemoryReservation>,
+    models: Mutex<Vec<Model>>,
+    gave_way: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+struct Model {
+    name: Arc<str>,
+    sequences: Weak<dyn RestingSequences>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Default for SequenceMemory {
+    /// Without a limit.
+    fn default() -> Self {
+        Self::of(MemoryBudget::unlimited())
+    }
+}
+
+impl SequenceMemory {
+    /// A part of this budget.
+    pub fn of(budget: Arc<MemoryBudget>) -> Self {
+        Self {
+            taken: Mutex::new(budget.reservation()),
+            budget,
+            models: Mutex::default(),
+            gave_way: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        }
+    }
+
+    /// What it comes to.
+    pub fn metrics(&self) -> SequenceMemoryMetrics {
+        SequenceMemoryMetrics {
+            limit_bytes: self.limit(),
+            used_bytes: self.used(),
+            gave_way: self.gave_way.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The sequences of this model are among those that give way, as long as they are there.
+    pub(crate) fn add(&self, name: Arc<str>, sequences: Weak<dyn RestingSequences>) {
+        let mut models = self.models.lock_unpoisoned();
+        models.retain(|model| model.sequences.strong_count() > 0);
+        models.push(Model { name, sequences });
+    }
+
+    fn limit(&self) -> usize {
+        self.budget.limit() / PART
+    }
+
+    fn used(&self) -> usize {
+        self.taken.lock_unpoisoned().bytes()
+    }
+
+    /// Takes the bytes, or says how many are missing.
+    fn try_take(&self, bytes: usize) -> std::result::Result<(), usize> {
+        let mut taken = self.taken.lock_unpoisoned();
+        let missing = taken.bytes().saturating_add(bytes).saturating_sub(self.limit());
+        if missing > 0 {
+            return Err(missing);
+        }
+        // What requests take beyond their half is missing as well.
+        taken.try_grow(bytes).map_err(|over| {
+            let most = over.limit - over.limit / 8;
+            self.budget.used().saturating_add(bytes).saturating_sub(most).max(1)
+        })
+    }
+
+    /// Ends the sequences that have rested longest until so many bytes are free; none where that is in vain.
+    fn make_room(&self, bytes: usize) -> bool {
+        if self.used() < bytes {
+            return false;
+        }
+        let models: Vec<_> = {
+            let models = self.models.lock_unpoisoned();
+            let alive = |model: &Model| Some((model.name.clone(), model.sequences.upgrade()?));
+            models.iter().filter_map(alive).collect()
+        };
+        let mut at_rest = 0_usize;
+        for (_, sequences) in &models {
+            at_rest = at_rest.saturating_add(sequences.bytes_at_rest(bytes - at_rest));
+            if at_rest >= bytes {
+                break;
+            }
+        }
+        let mut freed = 0_usize;
+        while at_rest >= bytes && freed < bytes {
+            let rests = models.iter().filter_map(|m| Some((m.1.resting_since()?, m)));
+            let Some((_, (name, sequences))) = rests.min_by_key(|(since, _)| *since) else { break };
+            let Some((id, bytes)) = sequences.give_way() else { continue };
+            freed = freed.saturating_add(bytes);
+            self.note(name, &id);
+        }
+        freed >= bytes
+    }
+
+    fn note(&self, model: &str, id: &CorrelationId) {
+        let count = self.gave_way.fetch_add(1, Ordering::Relaxed) + 1;
+        // The metric has each of them.
+        if count.is_power_of_two() {
+            log::warn!(
+                "the states of sequences need more than the {} bytes that they may take, so that the sequence that was idle \
+                 longest ends: sequence {id} of model '{model}', the {count}. since the start; allow more with \
+                 --memory-budget",
+                self.limit()
+            );
+        }
+    }
+
+    fn refusal(&self, bytes: usize) -> Error {
+        let text = format!(
+            "the states of the sequence grow by {bytes} bytes, and the states of all sequences have {} of the {} bytes that \
+             they may take, too few of them of idle sequences; end sequences that are done, or allow more with \
+             --memory-budget, of which states take a half at most",
+            self.used(),
+            self.limit()
+        );
+        Error::new(Code::Exhausted, text)
+    }
+}
+
+impl StateMemory for SequenceMemory {
+    fn take(&self, bytes: usize) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            match self.try_take(bytes) {
+                Ok(()) => return Ok(()),
+                Err(missing) if bytes <= self.limit() && self.make_room(missing) => {}
+                Err(_) => break,
+            }
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Err(self.refusal(bytes))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut taken = self.taken.lock_unpoisoned();
+        let left = taken.bytes().saturating_sub(bytes);
+        taken.shrink_to(left);
+    }
+}
+
+#[cfg(test)]
+mod tests;

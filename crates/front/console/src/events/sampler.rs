@@ -1,0 +1,153 @@
+//! Samples of a server, written as events.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use bytes::Bytes;
+use galatea_engine::Engine;
+use galatea_frontend::{ConnectionLimits, FailedCall, recent_failures};
+use galatea_types::Clock;
+use serde::Serialize;
+
+use super::Shared;
+use crate::{
+    about::{About, SharedAbout},
+    history::History,
+    state::{Change, FailureRow, Models, ServerRow, State},
+    words::millis,
+};
+
+/// Between two samples.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What was sampled last, and its texts.
+pub(super) struct Sampler {
+    started: Instant,
+    connections: Arc<ConnectionLimits>,
+    restricted: Vec<&'static str>,
+    clock: Clock,
+    shared_about: SharedAbout,
+    about: About,
+    has_new_about: bool,
+    models: Models,
+    server: Option<ServerRow>,
+    sequence: u64,
+    sampled_at: Instant,
+    /// The failed request that was sent last.
+    last_failure: u64,
+    /// Those of the last sample.
+    new_failures: Vec<Arc<FailedCall>>,
+    /// Nobody has watched since the last sample: it may be of a time before the last point of the history.
+    is_stale: bool,
+    /// The whole of the last sample, once somebody has asked for it.
+    state: Option<Bytes>,
+}
+
+impl Sampler {
+    pub fn new(shared: &Shared) -> Self {
+        Self {
+            started: shared.started,
+            connections: shared.connections.clone(),
+            restricted: shared.restricted.clone(),
+            clock: shared.clock.clone(),
+            shared_about: shared.about.clone(),
+            about: About::default(),
+            has_new_about: false,
+            models: Models::default(),
+            server: None,
+            sequence: 0,
+            sampled_at: shared.clock.now(),
+            last_failure: recent_failures().count(),
+            new_failures: Vec::new(),
+            is_stale: false,
+            state: None,
+        }
+    }
+
+    /// Reads everything again.
+    pub fn sample(&mut self, engine: &Engine, watchers: usize) {
+        let now = self.clock.now();
+        let elapsed = now.saturating_duration_since(self.sampled_at);
+        (self.sampled_at, self.state, self.is_stale) = (now, None, false);
+        self.sequence += 1;
+        self.models.sample(engine, elapsed);
+        let uptime = self.clock.since(self.started);
+        let about = self.shared_about.newer_than(Some(self.about.revision));
+        self.has_new_about = about.is_some();
+        self.about = about.unwrap_or_else(|| std::mem::take(&mut self.about));
+        let connections = &self.connections;
+        let server = ServerRow::of(engine, uptime, connections, watchers, &self.restricted);
+        self.server = Some(server);
+        self.new_failures = recent_failures().since(self.last_failure);
+        if let Some(last) = self.new_failures.last() {
+            self.last_failure = last.sequence;
+        }
+    }
+
+    /// What the last sample has found to be different, as an event.
+    pub fn change(&self) -> Bytes {
+        let Some(server) = &self.server else { return Bytes::new() };
+        event(
+            "change",
+            &Change {
+                sequence: self.sequence,
+                time_ms: millis(SystemTime::now()),
+                server,
+                about: self.has_new_about.then_some(&self.about),
+                models: self.models.changed_rows(),
+                removed: self.models.removed(),
+                models_left_out: self.models.left_out(),
+                failures: self.new_failures.iter().cloned().map(FailureRow).collect(),
+            },
+        )
+    }
+
+    /// Nobody watches: who comes next gets a sample of its own time.
+    pub fn rest(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// The whole of the last sample as an event; one that there is none of yet is taken here.
+    pub fn state(&mut self, engine: &Engine, history: &History) -> Bytes {
+        if self.server.is_none() || self.is_stale {
+            self.sample(engine, 1);
+        }
+        let Self { server: Some(server), state, .. } = self else { return Bytes::new() };
+        if let Some(known) = state {
+            return known.clone();
+        }
+        // Those that the next change brings are not among them.
+        let kept = recent_failures().since(0);
+        let kept = kept.into_iter().filter(|call| call.sequence <= self.last_failure);
+        let failures: Vec<_> = kept.map(FailureRow).collect();
+        let written = event(
+            "state",
+            &State {
+                sequence: self.sequence,
+                time_ms: millis(SystemTime::now()),
+                interval_ms: u64::try_from(INTERVAL.as_millis()).unwrap_or(u64::MAX),
+                server,
+                about: &self.about,
+                models: self.models.rows(),
+                models_left_out: self.models.left_out(),
+                failures_left_out: self.last_failure.saturating_sub(failures.len() as u64),
+                failures,
+                history: history.row(self.sampled_at, self.models.counted()),
+            },
+        );
+        state.insert(written).clone()
+    }
+}
+
+/// JSON has no line breaks of its own.
+fn event(name: &str, data: &impl Serialize) -> Bytes {
+    let mut text = format!("event: {name}\ndata: ").into_bytes();
+    if let Err(error) = serde_json::to_writer(&mut text, data) {
+        log::error!("console: an event cannot be written: {error}");
+        return Bytes::new();
+    }
+    text.extend_from_slice(b"\n\n");
+    text.into()
+}

@@ -1,0 +1,177 @@
+//! Figures of the last quarter of an hour, kept while nobody watches too: a page that is opened after a fault shows what led
+//! to it.
+//!
+//! What is kept comes from counters that exist anyway, so no request costs more for it. Memory is bounded: a version that has
+//! worked lately takes [`BYTES_OF_MODEL`], and no more than [`MOST_MODELS`] are kept.
+
+mod point;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant, SystemTime},
+};
+
+use galatea_engine::{Engine, ServedModel};
+use galatea_types::Clock;
+use serde::Serialize;
+
+pub(crate) use self::point::Counted;
+use self::point::{Point, TotalPoint};
+use crate::words::{key, millis};
+
+/// Between two points.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// How many are kept: 15 minutes of them.
+const MOST_POINTS: usize = 180;
+/// Most versions with points; others have their turn when one of these has rested.
+const MOST_MODELS: usize = 500;
+/// What the points of one version take. docs/console.md says so.
+const BYTES_OF_MODEL: usize = 7_200;
+const _: () = assert!(MOST_POINTS * size_of::<Point>() == BYTES_OF_MODEL);
+
+/// The figures of the last quarter of an hour.
+pub(crate) struct History {
+    clock: Clock,
+    /// When the last point was taken.
+    last_at: Instant,
+    ticks: VecDeque<Tick>,
+    total: VecDeque<TotalPoint>,
+    models: BTreeMap<String, Kept>,
+    /// How many of `models` have points.
+    working: usize,
+}
+
+/// When a point was taken, and how long before that the one before.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    at: Instant,
+    span: Duration,
+}
+
+/// A ready version: what it had counted at the last point, and its points, the newest of which is of the last tick. It has
+/// none until it works, and again after a quarter of an hour in which it did not.
+#[derive(Debug, Default)]
+struct Kept {
+    counted: Counted,
+    points: VecDeque<Point>,
+    quiet: usize,
+}
+
+/// The history as it is sent: the points that are kept, and one of what has happened since the last.
+#[derive(Debug, Serialize)]
+pub(crate) struct HistoryRow {
+    /// Ends of the intervals.
+    times_ms: Vec<u64>,
+    /// Lengths of the intervals.
+    spans_ms: Vec<u64>,
+    /// Each list of points ends with the last interval.
+    total: Vec<TotalPoint>,
+    models: BTreeMap<String, Vec<Point>>,
+}
+
+impl History {
+    /// A history that begins now.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            last_at: clock.now(),
+            clock,
+            ticks: VecDeque::new(),
+            total: VecDeque::new(),
+            models: BTreeMap::new(),
+            working: 0,
+        }
+    }
+
+    /// Returns when the next point is to be taken.
+    pub fn due(&self) -> Instant {
+        self.last_at + INTERVAL
+    }
+
+    /// Takes a point of each ready version and of the server.
+    pub fn tick(&mut self, engine: &Engine) {
+        let at = self.clock.now();
+        let span = at.saturating_duration_since(self.last_at);
+        self.last_at = at;
+        push(&mut self.ticks, Tick { at, span });
+        let mut before = std::mem::take(&mut self.models);
+        let mut total = TotalPoint::now();
+        self.working = 0;
+        for model in engine.ready_models() {
+            let key = key_of(&model);
+            let mut kept = before.remove(&key).unwrap_or_default();
+            total.add(&kept.tick(&model, self.working < MOST_MODELS));
+            self.working += usize::from(!kept.points.is_empty());
+            self.models.insert(key, kept);
+        }
+        push(&mut self.total, total);
+    }
+
+    /// Returns what is kept, with what has happened since the last point. `sampled`: what ready versions had counted at `now`,
+    /// by their keys.
+    pub fn row<'a>(
+        &self,
+        now: Instant,
+        sampled: impl Iterator<Item = (&'a str, Counted)>,
+    ) -> HistoryRow {
+        let now_ms = millis(SystemTime::now()).saturating_sub(whole_millis(self.clock.since(now)));
+        let last = Tick { at: now, span: now.saturating_duration_since(self.last_at) };
+        let ticks = || self.ticks.iter().copied().chain([last]);
+        let ago = |tick: Tick| whole_millis(now.saturating_duration_since(tick.at));
+        let mut total = TotalPoint::now();
+        let mut models = BTreeMap::new();
+        let nothing = Kept::default();
+        for (key, counted) in sampled {
+            let kept = self.models.get(key).unwrap_or(&nothing);
+            let point = Point::between(&kept.counted, &counted);
+            total.add(&point);
+            let is_kept = !kept.points.is_empty() || !point.is_quiet();
+            if is_kept && models.len() < MOST_MODELS {
+                let points = kept.points.iter().copied().chain([point]).collect();
+                models.insert(key.to_owned(), points);
+            }
+        }
+        HistoryRow {
+            times_ms: ticks().map(|tick| now_ms.saturating_sub(ago(tick))).collect(),
+            spans_ms: ticks().map(|tick| whole_millis(tick.span)).collect(),
+            total: self.total.iter().copied().chain([total]).collect(),
+            models,
+        }
+    }
+}
+
+impl Kept {
+    /// Takes a point of the version; `may_begin`: whether there is room for the points of one that had none.
+    fn tick(&mut self, model: &ServedModel, may_begin: bool) -> Point {
+        let counted = Counted::of(model);
+        let point = Point::between(&self.counted, &counted);
+        self.counted = counted;
+        self.quiet = if point.is_quiet() { self.quiet + 1 } else { 0 };
+        let has_begun = !self.points.is_empty();
+        if has_begun && self.quiet >= MOST_POINTS || !has_begun && !may_begin {
+            self.points = VecDeque::new();
+        } else if has_begun || self.quiet == 0 {
+            self.points.reserve_exact(MOST_POINTS - self.points.len());
+            push(&mut self.points, point);
+        }
+        point
+    }
+}
+
+/// Adds the newest of the points that are kept.
+fn push<T>(points: &mut VecDeque<T>, point: T) {
+    if points.len() >= MOST_POINTS {
+        points.pop_front();
+    }
+    points.push_back(point);
+}
+
+fn key_of(model: &ServedModel) -> String {
+    key(model.namespace(), model.config().name(), Some(model.version()))
+}
+
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The server itself.
+
+use std::{num::NonZero, thread, time::Duration};
+
+use galatea_engine::{ControlMode, Engine};
+use galatea_frontend::ConnectionLimits;
+use galatea_gpu::GpuMetrics;
+use galatea_telemetry::metrics::CpuMetrics;
+use galatea_types::product;
+use serde::Serialize;
+
+/// The server itself: what a page shows above the models.
+#[derive(Debug, Serialize)]
+pub(crate) struct ServerRow {
+    name: String,
+    product: &'static str,
+    contract: &'static str,
+    uptime_s: f64,
+    state: &'static str,
+    live: bool,
+    ready: bool,
+    may_load: bool,
+    may_load_reason: String,
+    /// How loaded the server is: 1 is full, more has a queue; `None`: it has no model with instances.
+    load: Option<f64>,
+    cpu: Option<Cpu>,
+    memory: Memory,
+    connections: Connections,
+    gpus: Vec<Gpu>,
+    watchers: usize,
+    /// Repositories that did not answer when they were last asked. Where they are is not for everybody who may look.
+    repositories_away: usize,
+    restricted: Vec<&'static str>,
+}
+
+/// Of the machine.
+#[derive(Debug, Serialize)]
+struct Cpu {
+    utilization: f64,
+    cores: usize,
+    memory_used_bytes: u64,
+    memory_total_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Memory {
+    resident_bytes: Option<usize>,
+    budget_limit_bytes: Option<usize>,
+    budget_used_bytes: usize,
+    budget_refused: usize,
+}
+
+/// Those of all front ends, which share their limits.
+#[derive(Debug, Serialize)]
+struct Connections {
+    open: usize,
+    limit: usize,
+    refused: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Gpu {
+    uuid: String,
+    utilization: Option<f64>,
+    memory_used_bytes: Option<u64>,
+    memory_total_bytes: Option<u64>,
+    power_watts: Option<f64>,
+    power_limit_watts: Option<f64>,
+    energy_joules: Option<f64>,
+}
+
+impl ServerRow {
+    /// As it is now. `restricted`: names of the groups of calls that need a header.
+    pub fn of(
+        engine: &Engine,
+        uptime: Duration,
+        connections: &ConnectionLimits,
+        watchers: usize,
+        restricted: &[&'static str],
+    ) -> Self {
+        let (live, ready) = (engine.is_live(), engine.is_ready());
+        Self {
+            name: engine.options().server_id.clone(),
+            product: product::NAME_AND_VERSION,
+            contract: engine.version(),
+            uptime_s: (uptime.as_secs_f64() * 10.0).round() / 10.0,
+            state: stage(engine, live, ready),
+            live,
+            ready,
+            may_load: engine.check_control().is_ok(),
+            may_load_reason: why_not_to_load(engine),
+            load: engine.load(),
+            cpu: engine.cpu_metrics().map(Cpu::from),
+            memory: Memory::of(engine),
+            connections: Connections::of(connections),
+            gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
+            watchers,
+            repositories_away: engine.repository_problems().len(),
+            restricted: restricted.to_vec(),
+        }
+    }
+}
+
+/// Why clients may not load and unload models; empty where they may.
+fn why_not_to_load(engine: &Engine) -> String {
+    const ADVICE: &str =
+        "Start the server with `--model-control-mode=explicit` to load and unload models.";
+    match (engine.check_control(), engine.options().control_mode) {
+        (Ok(()), _) => String::new(),
+        (Err(error), ControlMode::Explicit) => error.message().to_owned(),
+        (_, ControlMode::None) => format!("Loading is off. {ADVICE}"),
+        (_, ControlMode::Poll) => {
+            format!("Loading is off: models follow the repository as it changes. {ADVICE}")
+        }
+    }
+}
+
+fn stage(engine: &Engine, live: bool, ready: bool) -> &'static str {
+    match (live, ready) {
+        (false, _) => "exiting",
+        _ if engine.is_leaving() => "draining",
+        _ if engine.is_starting() => "starting",
+        (true, true) => "ready",
+        (true, false) => "not_ready",
+    }
+}
+
+impl From<CpuMetrics> for Cpu {
+    fn from(cpu: CpuMetrics) -> Self {
+        Self {
+            utilization: (cpu.utilization * 1000.0).round() / 1000.0,
+            cores: thread::available_parallelism().map_or(1, NonZero::get),
+            memory_used_bytes: cpu.memory_used_bytes,
+            memory_total_bytes: cpu.memory_total_bytes,
+        }
+    }
+}
+
+impl Memory {
+    fn of(engine: &Engine) -> Self {
+        let budget = &engine.options().memory;
+        Self {
+            resident_bytes: galatea_process_memory::resident(),
+            budget_limit_bytes: Some(budget.limit()).filter(|limit| *limit < isize::MAX as usize),
+            budget_used_bytes: budget.used(),
+            budget_refused: budget.refused(),
+        }
+    }
+}
+
+impl Connections {
+    fn of(limits: &ConnectionLimits) -> Self {
+        Self {
+            open: limits.open(),
+            limit: limits.settings().max_connections,
+            refused: limits.counts().refused,
+        }
+    }
+}
+
+impl From<GpuMetrics> for Gpu {
+    fn from(gpu: GpuMetrics) -> Self {
+        Self {
+            uuid: gpu.uuid,
+            utilization: gpu.utilization,
+            memory_used_bytes: gpu.memory_used_bytes,
+            memory_total_bytes: gpu.memory_total_bytes,
+            power_watts: gpu.power_usage_watts,
+            power_limit_watts: gpu.power_limit_watts,
+            energy_joules: gpu.energy_joules,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The forms in which the page gets keys and instants.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells versions apart: no name has a slash in it.
+pub(crate) fn key(namespace: &str, name: &str, version: Option<i64>) -> String {
+    let version = version.map_or_else(|| "-".to_owned(), |version| version.to_string());
+    match namespace {
+        "" => format!("{name}/{version}"),
+        namespace => format!("{namespace}//{name}/{version}"),
+    }
+}
+
+/// Returns the milliseconds since 1970.
+pub(crate) fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_versions_and_namespaces_apart() {
+        assert_eq!(key("", "m", Some(1)), "m/1");
+        assert_eq!(key("", "m", None), "m/-");
+        assert_eq!(key("/models", "m", Some(1)), "/models//m/1");
+    }
+}

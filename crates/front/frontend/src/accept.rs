@@ -1,0 +1,132 @@
+//! Accepting connections and giving each to a worker.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::MissedTickBehavior,
+};
+
+use crate::{
+    client::Peer,
+    connections::{ConnectionLimits, Framing, Slot},
+    listener::Listener,
+    repeated_log::RepeatedLog,
+    socket::DetachedSocket,
+    stage::Stage,
+};
+
+/// How long to wait after a failed accept, at first and at most. The usual cause is that the process is out of file
+/// descriptors: trying again at once would only spin.
+const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// A connection on its way to its worker, counted there from now on.
+pub(crate) struct Accepted {
+    pub socket: DetachedSocket,
+    pub peer: Peer,
+    pub counted: ConnectionGuard,
+    pub slot: Slot,
+}
+
+/// A worker as the accepting one sees it.
+pub(crate) struct WorkerLink {
+    pub sender: mpsc::UnboundedSender<Accepted>,
+    pub connections: Arc<Connections>,
+}
+
+/// Connections that a worker holds.
+#[derive(Debug, Default)]
+pub(crate) struct Connections(AtomicUsize);
+
+impl Connections {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(self: &Arc<Self>) -> ConnectionGuard {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        ConnectionGuard(self.clone())
+    }
+}
+
+/// Held while a connection is open.
+pub(crate) struct ConnectionGuard(Arc<Connections>);
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes connections from a listener for all workers, and looks after those that all front ends have.
+pub(crate) struct Acceptor {
+    /// Of the front end, for the log.
+    pub name: &'static str,
+    pub listener: Listener,
+    pub workers: Vec<WorkerLink>,
+    pub stage: watch::Receiver<Stage>,
+    /// No connections are accepted from this stage on.
+    pub stops_at: Stage,
+    pub limits: Arc<ConnectionLimits>,
+    pub uses_reserve: bool,
+    pub framing: Framing,
+}
+
+impl Acceptor {
+    /// Accepts until the front end has come to the stage at which it stops.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is short (descriptors, memory) reports nothing when it is there again"
+    )]
+    pub async fn run(self) {
+        let Self { name, listener, workers, mut stage, stops_at, limits, uses_reserve, framing } =
+            self;
+        let listener = match listener.attach() {
+            Ok(listener) => listener,
+            Err(error) => return log::error!("{name}: failed to listen: {error}"),
+        };
+        let mut sweep = tokio::time::interval(limits.sweep_interval());
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (failures, mut backoff) = (RepeatedLog::default(), ACCEPT_BACKOFF.0);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = sweep.tick() => {
+                    limits.sweep();
+                    continue;
+                }
+                () = stops_at.reached(&mut stage) => return,
+            };
+            match accepted {
+                Ok((socket, peer)) => {
+                    backoff = ACCEPT_BACKOFF.0;
+                    // Without a place the socket is dropped, and so closed.
+                    if let Some(slot) = limits.admit(framing, uses_reserve).await {
+                        hand_over((socket, peer), slot, &workers);
+                    }
+                }
+                Err(error) => {
+                    failures.warn(|| format!("{name}: failed to accept a connection: {error}"));
+                    limits.make_room();
+                    tokio::time::sleep(backoff).await;
+                    backoff = (backoff * 2).min(ACCEPT_BACKOFF.1);
+                }
+            }
+        }
+    }
+}
+
+/// Gives the connection to the worker with the fewest.
+fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[WorkerLink]) {
+    if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
+        let counted = worker.connections.add();
+        // A worker that is gone drops the connection, which is what a server at its end does.
+        let _ = worker.sender.send(Accepted { socket, peer, counted, slot });
+    }
+}

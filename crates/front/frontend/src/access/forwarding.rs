@@ -1,0 +1,120 @@
+//! Headers of a request that become parameters for its model.
+
+use galatea_types::{Error, InferRequest, ParameterValue, RESERVED_PARAMETERS};
+use regex::{Regex, RegexBuilder};
+
+/// Most memory for an expression.
+const MAX_EXPRESSION: usize = 1 << 20;
+
+/// Which headers become parameters. By default none does.
+#[derive(Clone, Debug, Default)]
+pub struct HeaderForwarding {
+    pattern: Option<Regex>,
+}
+
+/// An expression that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("'{pattern}' is no regular expression: {source}")]
+pub struct ForwardingError {
+    pattern: String,
+    source: Box<regex::Error>,
+}
+
+impl HeaderForwarding {
+    /// Headers whose names the expression matches somewhere, whatever their case unless it says `(?-i)`; the empty expression matches none.
+    pub fn matching(pattern: &str) -> Result<Self, ForwardingError> {
+        if pattern.is_empty() {
+            return Ok(Self::default());
+        }
+        let built =
+            RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_EXPRESSION).build();
+        let pattern = built.map_err(|source| ForwardingError {
+            pattern: pattern.to_owned(),
+            source: Box::new(source),
+        })?;
+        Ok(Self { pattern: Some(pattern) })
+    }
+
+    /// Whether any header may become a parameter.
+    pub fn is_active(&self) -> bool {
+        self.pattern.is_some()
+    }
+
+    /// Adds the headers that match to the parameters of a request. A header cannot take the place of what the protocol
+    /// gives a meaning.
+    pub fn forward<'h>(
+        &self,
+        headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
+        request: &mut InferRequest,
+    ) -> Result<(), Error> {
+        let Some(pattern) = &self.pattern else { return Ok(()) };
+        for (name, value) in headers {
+            if !pattern.is_match(name) {
+                continue;
+            }
+            if is_reserved(name) {
+                let text = format!(
+                    "Header '{name}' is reserved for Triton usage and cannot be forwarded."
+                );
+                return Err(Error::invalid_arg(text));
+            }
+            let value = String::from_utf8_lossy(value).into_owned();
+            request.parameters.push((name.to_owned(), ParameterValue::String(value)));
+        }
+        Ok(())
+    }
+}
+
+/// Whatever the case: a client may choose it, and on the way it may change.
+fn is_reserved(name: &str) -> bool {
+    let is_prefixed = name.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("triton_"));
+    let mut reserved = RESERVED_PARAMETERS.iter().chain(&["headers"]);
+    is_prefixed || reserved.any(|reserved| name.eq_ignore_ascii_case(reserved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forwarded(pattern: &str, headers: &[(&str, &str)]) -> Result<Vec<String>, Error> {
+        let forwarding = HeaderForwarding::matching(pattern).expect("an expression");
+        let mut request = InferRequest::new("m");
+        let headers = headers.iter().map(|&(name, value)| (name, value.as_bytes()));
+        forwarding.forward(headers, &mut request)?;
+        let shown = |(name, value): (String, ParameterValue)| format!("{name}={value:?}");
+        Ok(request.parameters.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn headers_that_match_somewhere_become_textual_parameters() {
+        let headers = [("x-a", "1"), ("my-x-b", "two"), ("host", "h"), ("x-a", "3")];
+        let found = forwarded("x-.", &headers).expect("good");
+        assert_eq!(found, ["x-a=String(\"1\")", "my-x-b=String(\"two\")", "x-a=String(\"3\")"]);
+        assert!(forwarded("", &headers).expect("good").is_empty());
+        assert_eq!(forwarded("^host$", &headers).expect("good").len(), 1);
+        assert_eq!(forwarded("HOST", &headers).expect("good").len(), 1);
+        assert!(forwarded("(?-i)HOST", &headers).expect("good").is_empty());
+    }
+
+    #[test]
+    fn a_header_does_not_take_the_place_of_what_the_protocol_gives_a_meaning() {
+        for name in ["sequence_id", "Priority", "timeout", "headers", "triton_x", "TRITON_x"] {
+            let text = forwarded(".*", &[(name, "1")]).expect_err(name).message().to_owned();
+            let expected =
+                format!("Header '{name}' is reserved for Triton usage and cannot be forwarded.");
+            assert_eq!(text, expected);
+            assert!(forwarded("other", &[(name, "1")]).expect("not matched").is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_expression_or_takes_much_is_refused() {
+        for pattern in ["(", "a{1000}{1000}{1000}", "(?=x)"] {
+            let error = HeaderForwarding::matching(pattern).expect_err(pattern).to_string();
+            assert!(
+                error.starts_with(&format!("'{pattern}' is no regular expression: ")),
+                "{error}"
+            );
+        }
+    }
+}

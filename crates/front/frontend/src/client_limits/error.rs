@@ -1,0 +1,98 @@
+//! Why a request of a client is refused that has enough of the server already.
+
+use std::time::Duration;
+
+use galatea_types::{Code, Error, OverShare};
+
+use super::token_bucket::RequestRate;
+
+/// What there may be too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    ClientRequests,
+    ClientBytes,
+    ConnectionRequests,
+    ConnectionBytes,
+    Rate,
+}
+
+galatea_types::names! {
+    /// As the metrics call it.
+    pub Limit::name {
+        ClientRequests = "client_requests", ClientBytes = "client_bytes",
+        ConnectionRequests = "connection_requests", ConnectionBytes = "connection_bytes", Rate = "client_rate",
+    }
+}
+
+/// A client has as much of the server as it may: 429, RESOURCE_EXHAUSTED.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct ClientLimitError {
+    limit: Limit,
+    text: String,
+    wait: Duration,
+}
+
+/// When to try again where nobody can know: when another request of the client ends.
+const SOON: Duration = Duration::from_secs(1);
+
+impl ClientLimitError {
+    pub(super) fn over(over: OverShare, is_of_client: bool) -> Self {
+        let (whose, flag) = match is_of_client {
+            true => ("this client", "client"),
+            false => ("this connection", "connection"),
+        };
+        let (limit, what, option) = match (over, is_of_client) {
+            (OverShare::Requests(most), true) => {
+                (Limit::ClientRequests, format!("{most} requests"), "max-concurrent-requests")
+            }
+            (OverShare::Requests(most), false) => {
+                (Limit::ConnectionRequests, format!("{most} requests"), "max-concurrent-requests")
+            }
+            (OverShare::Bytes(most), true) => {
+                (Limit::ClientBytes, format!("{most} bytes of requests"), "max-request-bytes")
+            }
+            (OverShare::Bytes(most), false) => {
+                (Limit::ConnectionBytes, format!("{most} bytes of requests"), "max-request-bytes")
+            }
+        };
+        let text = format!(
+            "{whose} has as much in hand as it may, {what} (--{flag}-{option}); try again when one of its requests is answered"
+        );
+        Self { limit, text, wait: SOON }
+    }
+
+    pub(super) fn rate(rate: RequestRate, wait: Duration) -> Self {
+        let text = format!(
+            "this client sends more than the {} requests a second that it may (--client-requests-per-second); try again \
+             later",
+            rate.per_second
+        );
+        Self { limit: Limit::Rate, text, wait }
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// How long to wait before trying again.
+    pub fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// The same in whole seconds, at least one: the form that HTTP has for it.
+    pub fn wait_seconds(&self) -> u64 {
+        (self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)).max(1)
+    }
+
+    /// The one that an error came from.
+    pub fn of(error: &Error) -> Option<&Self> {
+        std::error::Error::source(error)?.downcast_ref()
+    }
+}
+
+impl From<ClientLimitError> for Error {
+    fn from(error: ClientLimitError) -> Self {
+        Error::new(Code::Exhausted, error.to_string()).with_source(error)
+    }
+}

@@ -1,0 +1,435 @@
+//! What becomes of each request, for the operator: its line in the access log, the line of one that failed, and what
+//! the verbose levels say of it.
+
+mod failures;
+mod recent;
+mod subject;
+mod times;
+
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+    thread,
+    time::{Instant, SystemTime},
+};
+
+use galatea_telemetry::access_log::{AccessLog, AccessRecord};
+use galatea_types::{
+    CallRecord, Code, Error, Identity, InferRequest, Observers, RequestContext, TraceContext,
+};
+
+use crate::client::Peer;
+
+use self::{
+    failures::{FailedRequest, Failures},
+    times::Times,
+};
+pub use self::{
+    recent::{FailedCall, RecentFailures, without_middle},
+    subject::Subject,
+};
+
+/// Where requests are told of, by all front ends.
+#[derive(Clone, Debug, Default)]
+pub struct RequestLog {
+    access: Option<Arc<AccessLog>>,
+}
+
+/// The log is one of the process, and so is what limits its lines.
+static FAILURES: LazyLock<Failures> = LazyLock::new(Failures::default);
+static RECENT: LazyLock<RecentFailures> = LazyLock::new(RecentFailures::default);
+
+/// The last failed requests of this process, but for health checks and the like.
+pub fn recent_failures() -> &'static RecentFailures {
+    &RECENT
+}
+
+impl RequestLog {
+    /// With an access log.
+    pub fn with_access_log(access: Arc<AccessLog>) -> Self {
+        Self { access: Some(access) }
+    }
+}
+
+/// The call that a request is.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `http` or `grpc`.
+    pub protocol: &'static str,
+    /// Of HTTP; empty where it could not be read.
+    pub method: &'a str,
+    /// Without a query; of a gRPC call its full name. Empty where it could not be read.
+    pub path: &'a str,
+}
+
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { protocol, path: "", .. } => write!(f, "a request that is no {protocol}"),
+            Self { method: "", path, .. } => f.write_str(path),
+            Self { method, path, .. } => write!(f, "{method} {path}"),
+        }
+    }
+}
+
+/// What a request was answered with.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Of HTTP the status, of gRPC the code.
+    pub status: u16,
+    /// Bytes of the body or message.
+    pub bytes: u64,
+    /// Whether it is what the client hoped for.
+    pub is_good: bool,
+    /// Why it failed, if it did and the log is to tell.
+    pub failure: Option<(Code, &'a str)>,
+}
+
+/// One request between its head and its answer. Without an access log it holds only what the line of a failed request
+/// needs, and is small: it is made, and handed on, for every request.
+///
+/// Dropped before it was answered, it counts as cancelled by its client.
+#[derive(Debug, Default)]
+pub struct Exchange(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    protocol: &'static str,
+    peer: Peer,
+    identity: Option<Arc<Identity>>,
+    subject: Subject,
+    /// Where the client has named its own.
+    spans: Option<Box<Spans>>,
+    /// The model has it: its failures are logged where it is executed, those of the server with all their causes.
+    is_submitted: bool,
+    is_routine: bool,
+    /// Where there is an access log.
+    entry: Option<Box<Entry>>,
+}
+
+/// Of one trace.
+#[derive(Clone, Copy, Debug)]
+struct Spans {
+    client: TraceContext,
+    request: TraceContext,
+}
+
+impl Spans {
+    /// Those of a request of this span of the client's.
+    fn below(client: TraceContext) -> Box<Self> {
+        Box::new(Self { client, request: client.child() })
+    }
+}
+
+/// What the access log has beyond that.
+#[derive(Debug)]
+struct Entry {
+    log: Arc<AccessLog>,
+    time: SystemTime,
+    since: Instant,
+    /// The method and, from here on, the path.
+    call: String,
+    path_at: usize,
+    bytes_in: u64,
+    bytes_out: u64,
+    times: Arc<Times>,
+    /// Those of the request, once its model has it.
+    observers: Observers,
+}
+
+impl RequestLog {
+    /// A request has come. `trace`: what the client sent as its `traceparent`.
+    #[inline]
+    pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
+        log::debug!("{} request: {call}", title(call.protocol));
+        let spans = trace.and_then(TraceContext::parse).map(Spans::below);
+        let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), call));
+        Exchange(Some(Open::new(call.protocol, peer, spans, entry)))
+    }
+}
+
+impl Open {
+    fn new(
+        protocol: &'static str,
+        peer: Peer,
+        spans: Option<Box<Spans>>,
+        entry: Option<Box<Entry>>,
+    ) -> Self {
+        Self {
+            protocol,
+            peer,
+            identity: None,
+            subject: Subject::default(),
+            spans,
+            is_submitted: false,
+            is_routine: false,
+            entry,
+        }
+    }
+}
+
+impl Entry {
+    fn new(log: Arc<AccessLog>, call: &Call<'_>) -> Box<Self> {
+        let Call { method, path, .. } = *call;
+        let mut call = String::with_capacity(method.len() + path.len());
+        call.push_str(method);
+        call.push_str(path);
+        Box::new(Self {
+            log,
+            time: SystemTime::now(),
+            since: Instant::now(),
+            call,
+            path_at: method.len(),
+            bytes_in: 0,
+            bytes_out: 0,
+            times: Arc::default(),
+            observers: Observers::default(),
+        })
+    }
+
+    fn call(&self, protocol: &'static str) -> Call<'_> {
+        let (method, path) = self.call.split_at_checked(self.path_at).unwrap_or_default();
+        Call { protocol, method, path }
+    }
+}
+
+impl Exchange {
+    /// Another request of the same call: one of a stream.
+    pub fn of_same_call(&self) -> Exchange {
+        let Some(open) = &self.0 else { return Exchange(None) };
+        let entry = open.entry.as_ref();
+        let entry = entry.map(|entry| Entry::new(entry.log.clone(), &entry.call(open.protocol)));
+        let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
+        let mut other = Open::new(open.protocol, open.peer, spans, entry);
+        other.identity.clone_from(&open.identity);
+        Exchange(Some(other))
+    }
+
+    /// What it is about, as far as that is known now.
+    pub fn subject(&mut self) -> Option<&mut Subject> {
+        self.0.as_mut().map(|open| &mut open.subject)
+    }
+
+    /// Where it is of interest which model it asks for, which may not be there: only the access log tells of one that is
+    /// not.
+    pub fn asked(&mut self) -> Option<&mut Subject> {
+        let open = self.0.as_mut().filter(|open| open.entry.is_some())?;
+        Some(&mut open.subject)
+    }
+
+    /// It is sent by this one, who has proved it.
+    pub fn is_by(&mut self, identity: &Arc<Identity>) {
+        if let Some(open) = &mut self.0 {
+            open.identity = Some(identity.clone());
+        }
+    }
+
+    /// So many bytes of its body or message have come.
+    pub fn has_received(&mut self, bytes: usize) {
+        if let Some(entry) = self.entry() {
+            entry.bytes_in += bytes as u64;
+        }
+    }
+
+    /// So many bytes of its answer are sent, beside those that it is finished with.
+    pub fn has_sent(&mut self, bytes: usize) {
+        if let Some(entry) = self.entry() {
+            entry.bytes_out += bytes as u64;
+        }
+    }
+
+    /// It is one of those that come all the time and are of interest only when they fail: a health check, or a look at
+    /// the metrics.
+    pub fn is_routine(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_routine = true;
+        }
+    }
+
+    /// It is none of those after all.
+    pub fn is_of_interest(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_routine = false;
+        }
+    }
+
+    /// Its model has answered with a result: what fails now fails in the front end.
+    pub fn has_result(&mut self) {
+        if let Some(open) = &mut self.0 {
+            open.is_submitted = false;
+        }
+    }
+
+    /// One of its responses is an error; it goes on.
+    pub fn has_failed_once(&mut self, error: &Error, call: &Call<'_>) {
+        if let Some(open) = &self.0 {
+            open.tell_failure((error.code(), error.message()), call, None);
+        }
+    }
+
+    /// Whether its end was told, here or by what has it now.
+    pub fn is_told(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// It was answered. `call`: as it is told of, if it is.
+    #[inline]
+    pub fn finish<'c>(&mut self, call: impl FnOnce() -> Call<'c>, answer: &Answer<'_>) {
+        if let Some(open) = self.0.take()
+            && (open.entry.is_some()
+                || answer.failure.is_some()
+                || log::log_enabled!(log::Level::Debug))
+        {
+            open.finish(&call(), answer);
+        }
+    }
+
+    fn entry(&mut self) -> Option<&mut Entry> {
+        self.0.as_mut()?.entry.as_deref_mut()
+    }
+}
+
+impl CallRecord for Exchange {
+    fn record_asked(&mut self, model: &str, version: Option<i64>) {
+        if let Some(subject) = self.asked() {
+            subject.record_asked(model, version);
+        }
+    }
+
+    fn record_model(&mut self, model: &Arc<str>, version: i64) {
+        if let Some(subject) = self.subject() {
+            subject.record_model(model, version);
+        }
+    }
+
+    fn record_submitted(&mut self, request: &InferRequest, context: &mut RequestContext) {
+        let Some(open) = &mut self.0 else { return };
+        open.is_submitted = true;
+        open.subject.record_submitted(request, context);
+        context.trace_context = open.spans.as_ref().map(|spans| Box::new(spans.request));
+        if let Some(entry) = &mut open.entry {
+            context.timeline.arrived = Some(entry.since);
+            context.observers.add(entry.times.clone());
+            entry.observers = context.observers.clone();
+        }
+    }
+}
+
+impl Open {
+    fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
+        if let Some(failure) = answer.failure {
+            self.tell_failure(failure, call, Some(answer.status));
+        }
+        log::debug!(
+            "[request id: {}] {} answer to {call}: {}, {} bytes",
+            self.subject.id_or_unknown(),
+            title(self.protocol),
+            answer.status,
+            answer.bytes
+        );
+        let Some(entry) = &self.entry else { return };
+        let sent = Instant::now();
+        entry.observers.sent(sent);
+        if self.is_routine && answer.is_good {
+            return;
+        }
+        let times = entry.times.queue_and_compute();
+        let Call { protocol, method, path } = entry.call(self.protocol);
+        entry.log.write(&AccessRecord {
+            time: entry.time,
+            id: self.subject.id(),
+            peer: &self.peer,
+            protocol,
+            method,
+            path,
+            model: self.subject.model(),
+            version: self.subject.version(),
+            status: answer.status,
+            bytes_in: entry.bytes_in,
+            bytes_out: entry.bytes_out + answer.bytes,
+            queue: times.map(|(queue, _)| queue),
+            compute: times.map(|(_, compute)| compute),
+            total: sent.saturating_duration_since(entry.since),
+            identity: self.identity.as_ref().map_or("", |identity| identity.name()),
+            trace: self.spans.as_ref().map(|spans| (spans.client, spans.request)),
+        });
+    }
+
+    /// Keeps it for those who look at the server, and logs it.
+    fn tell_failure(&self, failure: (Code, &str), call: &Call<'_>, status: Option<u16>) {
+        if self.is_routine {
+            return;
+        }
+        let (code, reason) = failure;
+        RECENT.add(FailedCall {
+            sequence: 0,
+            time: SystemTime::now(),
+            protocol: self.protocol,
+            call: recent::beginning_of_call(&call.to_string()),
+            model: self.subject.model().into(),
+            version: self.subject.version(),
+            id: self.subject.id().into(),
+            client: recent::client(self.peer, self.identity.as_deref()),
+            status,
+            code,
+            reason: recent::short_reason(reason),
+        });
+        self.log_failure(failure, call);
+    }
+
+    /// What the model's side has logged already is not logged again.
+    fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
+        if self.is_submitted && matches!(code, Code::Internal | Code::Unknown) {
+            return;
+        }
+        FAILURES.log(&FailedRequest {
+            model: self.subject.known_model(),
+            version: self.subject.version(),
+            id: self.subject.id(),
+            call,
+            trace: self.spans.as_ref().map(|spans| &spans.request as &dyn fmt::Display),
+            code,
+            reason,
+        });
+    }
+}
+
+/// What the log calls a protocol.
+fn title(protocol: &str) -> &str {
+    match protocol {
+        "http" => "HTTP",
+        "grpc" => "gRPC",
+        other => other,
+    }
+}
+
+/// The client has gone, or the server ends, or what answers has panicked.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let Some(open) = self.0.take() else { return };
+        let (code, reason) = match thread::panicking() {
+            true => (Code::Internal, "what was to answer has panicked"),
+            false => (Code::Cancelled, "the client is gone before the answer"),
+        };
+        let status = match (open.protocol, code) {
+            ("grpc", Code::Cancelled) => CANCELLED,
+            ("grpc", _) => INTERNAL,
+            (_, Code::Cancelled) => CLIENT_CLOSED_REQUEST,
+            _ => INTERNAL_SERVER_ERROR,
+        };
+        let unknown = Call { protocol: open.protocol, method: "", path: "a request" };
+        let call = open.entry.as_ref().map_or(unknown, |entry| entry.call(open.protocol));
+        let failure = Some((code, reason));
+        open.finish(&call, &Answer { status, bytes: 0, is_good: false, failure });
+    }
+}
+
+/// The codes of gRPC.
+const CANCELLED: u16 = 1;
+const INTERNAL: u16 = 13;
+const INTERNAL_SERVER_ERROR: u16 = 500;
+/// No status of HTTP: nobody reads one. Other servers log this one, too.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! What a request is about.
+
+use std::sync::Arc;
+
+use galatea_types::{CallRecord, InferRequest, RequestContext};
+
+/// Most bytes that are kept of a text that a client chooses.
+const MAX_TEXT: usize = 256;
+
+/// What a request is about, as far as it could be read. Long texts are cut.
+#[derive(Clone, Debug, Default)]
+pub struct Subject {
+    model: Option<Arc<str>>,
+    /// The one that answers, or else the one that was asked for.
+    version: Option<i64>,
+    id: Option<Box<str>>,
+    is_known: bool,
+}
+
+impl Subject {
+    /// It goes by this id.
+    pub fn is_named(&mut self, id: &str) {
+        self.id = (!id.is_empty()).then(|| beginning(id).into());
+    }
+
+    /// Empty: it is about none.
+    pub(super) fn model(&self) -> &str {
+        self.model.as_deref().unwrap_or_default()
+    }
+
+    /// Empty: it reached none.
+    pub(super) fn known_model(&self) -> &str {
+        if self.is_known { self.model() } else { "" }
+    }
+
+    pub(super) fn version(&self) -> Option<i64> {
+        self.version
+    }
+
+    /// Empty: it goes by none.
+    pub(super) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn id_or_unknown(&self) -> &str {
+        self.id.as_deref().unwrap_or("<id_unknown>")
+    }
+}
+
+impl CallRecord for Subject {
+    fn record_asked(&mut self, model: &str, version: Option<i64>) {
+        (self.model, self.version) = (Some(beginning(model).into()), version);
+        self.is_known = false;
+    }
+
+    fn record_model(&mut self, model: &Arc<str>, version: i64) {
+        (self.model, self.version) = (Some(model.clone()), Some(version));
+        self.is_known = true;
+    }
+
+    fn record_submitted(&mut self, request: &InferRequest, _: &mut RequestContext) {
+        self.is_named(&request.id);
+    }
+}
+
+fn beginning(text: &str) -> &str {
+    let end = text.floor_char_boundary(MAX_TEXT);
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_texts_are_kept_whole_and_long_ones_cut_between_characters() {
+        let mut subject = Subject::default();
+        assert_eq!((subject.model(), subject.id_or_unknown()), ("", "<id_unknown>"));
+        for (text, kept) in [("7", "7"), (&*"é".repeat(200), &*"é".repeat(128))] {
+            subject.is_named(text);
+            subject.record_asked(text, Some(3));
+            assert_eq!((subject.id(), subject.model()), (kept, kept));
+        }
+        subject.is_named("");
+        assert_eq!(subject.id(), "");
+    }
+
+    #[test]
+    fn only_a_model_that_is_there_is_known() {
+        let mut subject = Subject::default();
+        subject.record_asked("m", None);
+        assert_eq!((subject.model(), subject.known_model(), subject.version()), ("m", "", None));
+        subject.record_model(&"m".into(), 3);
+        assert_eq!((subject.known_model(), subject.version()), ("m", Some(3)));
+    }
+}

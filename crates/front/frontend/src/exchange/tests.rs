@@ -1,0 +1,150 @@
+//! What the access log has of requests.
+
+use std::{fs, path::Path};
+
+use galatea_telemetry::access_log::{AccessFormat, AccessTarget};
+use galatea_types::Timeline;
+
+use super::*;
+
+const HEADER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const CALL: Call<'_> =
+    Call { protocol: "http", method: "POST", path: "/v2/models/simple/versions/1/infer" };
+
+fn peer() -> Peer {
+    Peer::Tcp("127.0.0.1:4000".parse().expect("an address"))
+}
+
+/// The lines without their time and durations, of what `act` does with a log.
+fn lines(act: impl FnOnce(&RequestLog)) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let target = AccessTarget::File(path.clone());
+    let access = AccessLog::open(&target, AccessFormat::Text).expect("open");
+    act(&RequestLog::with_access_log(Arc::new(access)));
+    read(&path)
+}
+
+fn read(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).expect("text");
+    let is_stable =
+        |field: &&str| !field.starts_with("total_us=") && !field.starts_with("span_id=");
+    let stable =
+        |line: &str| line.split(' ').skip(1).filter(is_stable).collect::<Vec<_>>().join(" ");
+    text.lines().map(stable).collect()
+}
+
+const OK: Answer<'_> = Answer { status: 200, bytes: 40, is_good: true, failure: None };
+
+#[test]
+fn a_request_is_told_with_all_that_is_known_of_it() {
+    let lines = lines(|log| {
+        let mut exchange = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
+        exchange.has_received(300);
+        exchange.record_model(&"simple".into(), 1);
+        let mut context = RequestContext::new();
+        let request = InferRequest { id: "7".to_owned(), ..InferRequest::new("simple") };
+        exchange.record_submitted(&request, &mut context);
+        let span = context.trace_context.as_ref().expect("a span");
+        assert_eq!(
+            span.trace_id(),
+            TraceContext::parse(HEADER.as_bytes()).expect("good").trace_id()
+        );
+        let start = context.timeline.received;
+        let at = |us| Some(start + std::time::Duration::from_micros(us));
+        assert!(context.timeline.arrived.is_some_and(|arrived| arrived <= start));
+        context.timeline = Timeline { queued: at(1), compute_start: at(6), ..context.timeline };
+        context.finish(start + std::time::Duration::from_micros(16));
+        exchange.finish(|| CALL, &OK);
+    });
+    assert_eq!(
+        lines,
+        [
+            "id=7 peer=127.0.0.1:4000 protocol=http method=POST path=/v2/models/simple/versions/1/infer \
+          model=simple version=1 status=200 bytes_in=300 bytes_out=40 queue_us=5 compute_us=10 \
+          trace_id=0af7651916cd43dd8448eb211c80319c parent_id=b7ad6b7169203331 identity=-"
+        ]
+    );
+}
+
+#[test]
+fn a_request_that_is_dropped_is_told_as_cancelled() {
+    let lines = lines(|log| {
+        drop(log.begin(Peer::Unix, &CALL, Some(b"nonsense")));
+        drop(log.begin(Peer::Unix, &Call { protocol: "grpc", ..CALL }, None));
+    });
+    let [http, grpc] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(http.contains("peer=unix protocol=http") && http.contains(" status=499 "), "{http}");
+    assert!(http.ends_with("queue_us=- compute_us=- trace_id=- parent_id=- identity=-"), "{http}");
+    assert!(grpc.contains(" status=1 "), "{grpc}");
+}
+
+#[test]
+fn a_request_whose_handler_panics_is_told_as_a_failure_of_the_server() {
+    let lines = lines(|log| {
+        for protocol in ["http", "grpc"] {
+            let exchange = log.begin(Peer::Unix, &Call { protocol, ..CALL }, None);
+            let handler = std::panic::AssertUnwindSafe(move || {
+                let _exchange = exchange;
+                panic!("on purpose");
+            });
+            std::panic::catch_unwind(handler).expect_err("a panic");
+        }
+    });
+    let [http, grpc] = lines.as_slice() else { panic!("{lines:?}") };
+    assert!(http.contains(" status=500 ") && grpc.contains(" status=13 "), "{lines:?}");
+}
+
+#[test]
+fn clients_are_named_by_their_address() {
+    assert_eq!(Peer::Unix.to_string(), "unix");
+    for address in ["0.0.0.0:0", "255.1.20.255:65535", "[fe80::1]:80"] {
+        assert_eq!(Peer::Tcp(address.parse().expect("an address")).to_string(), address);
+    }
+}
+
+#[test]
+fn a_request_is_told_once() {
+    let lines = lines(|log| {
+        let mut exchange = log.begin(peer(), &CALL, None);
+        exchange.finish(|| CALL, &OK);
+        exchange.finish(|| CALL, &OK);
+    });
+    assert_eq!(lines.len(), 1);
+}
+
+#[test]
+fn requests_of_a_stream_are_told_each() {
+    let lines = lines(|log| {
+        let mut call = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
+        for id in ["a", "b"] {
+            let mut one = call.of_same_call();
+            one.subject().expect("open").is_named(id);
+            one.finish(|| CALL, &OK);
+        }
+        call.finish(|| CALL, &OK);
+    });
+    let ids: Vec<_> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(ids, ["id=a", "id=b", "id=-"]);
+}
+
+#[test]
+fn without_an_access_log_nothing_is_traced() {
+    let mut exchange = RequestLog::default().begin(peer(), &CALL, None);
+    let mut context = RequestContext::new();
+    exchange.record_submitted(&InferRequest::new("m"), &mut context);
+    assert!(context.observers.is_empty() && context.trace_context.is_none());
+    exchange.finish(|| CALL, &OK);
+}
+
+#[test]
+fn health_checks_are_told_when_they_fail() {
+    let lines = lines(|log| {
+        for (status, is_good) in [(200, true), (400, false)] {
+            let mut exchange = log.begin(peer(), &CALL, None);
+            exchange.is_routine();
+            exchange.finish(|| CALL, &Answer { status, bytes: 0, is_good, failure: None });
+        }
+    });
+    assert!(lines.len() == 1 && lines.iter().all(|line| line.contains("status=400")), "{lines:?}");
+}

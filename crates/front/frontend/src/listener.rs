@@ -1,0 +1,77 @@
+//! Where a front end listens.
+
+use std::{io, net, os};
+
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::{client::Peer, socket::DetachedSocket};
+
+/// A TCP port or a Unix socket that clients can connect to. Made by the code that binds it, which also removes the
+/// file of a Unix socket.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP port.
+    Tcp(net::TcpListener),
+    /// A Unix socket of the stream kind.
+    Unix(os::unix::net::UnixListener),
+}
+
+impl From<net::TcpListener> for Listener {
+    fn from(listener: net::TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<os::unix::net::UnixListener> for Listener {
+    fn from(listener: os::unix::net::UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+impl Listener {
+    /// The address of a TCP port; `None` for a Unix socket.
+    pub fn local_addr(&self) -> io::Result<Option<net::SocketAddr>> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Some),
+            Self::Unix(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => listener.set_nonblocking(true),
+            Self::Unix(listener) => listener.set_nonblocking(true),
+        }
+    }
+
+    /// Registers the listener, which must be non-blocking, with the runtime this is called on.
+    pub(crate) fn attach(self) -> io::Result<AttachedListener> {
+        Ok(match self {
+            Self::Tcp(listener) => AttachedListener::Tcp(TcpListener::from_std(listener)?),
+            Self::Unix(listener) => AttachedListener::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+}
+
+/// A listener that a runtime watches.
+#[derive(Debug)]
+pub(crate) enum AttachedListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl AttachedListener {
+    pub async fn accept(&self) -> io::Result<(DetachedSocket, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((DetachedSocket::of_tcp(stream)?, Peer::Tcp(address)))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((DetachedSocket::of_unix(stream)?, Peer::Unix))
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A connection's socket, whatever it is connected through.
+
+use std::{
+    io::{self, IoSlice},
+    net,
+    os::{
+        self,
+        fd::{AsFd, BorrowedFd},
+    },
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
+    net::{TcpStream, UnixStream},
+};
+
+use crate::{connections::Activity, stream::Stream};
+
+/// An accepted connection, before or without encryption. What the client takes of what is sent to it is noted here, below
+/// all that keeps something back: an answer moves on when the socket takes bytes of it, whatever is spoken on it.
+#[derive(Debug)]
+pub struct Socket {
+    kind: Kind,
+    activity: Arc<Activity>,
+    /// Bytes may have come that the runtime was told to forget: it would not wake a reader for them.
+    has_forgotten: bool,
+}
+
+/// The same with the stream of either kind.
+macro_rules! each {
+    ($kind:expr, $stream:ident => $does:expr) => {
+        match $kind {
+            Kind::Tcp($stream) => $does,
+            Kind::Unix($stream) => $does,
+        }
+    };
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A socket between the runtime that accepted it and the one that serves it.
+#[derive(Debug)]
+pub(crate) enum DetachedSocket {
+    Tcp(net::TcpStream),
+    Unix(os::unix::net::UnixStream),
+}
+
+impl DetachedSocket {
+    /// Takes a socket out of the runtime that has accepted it.
+    pub fn of_tcp(stream: TcpStream) -> io::Result<Self> {
+        stream.into_std().map(Self::Tcp)
+    }
+
+    /// The same for a Unix socket.
+    pub fn of_unix(stream: UnixStream) -> io::Result<Self> {
+        stream.into_std().map(Self::Unix)
+    }
+
+    /// Registers the socket with the runtime this is called on. `activity`: of its connection.
+    pub fn attach(self, activity: Arc<Activity>) -> io::Result<Socket> {
+        let kind = match self {
+            Self::Tcp(stream) => Kind::Tcp(TcpStream::from_std(stream)?),
+            Self::Unix(stream) => Kind::Unix(UnixStream::from_std(stream)?),
+        };
+        Ok(Socket { kind, activity, has_forgotten: false })
+    }
+}
+
+impl Socket {
+    /// The first byte of what the client sends, which stays to be read; `None` where it sends nothing more, or the socket
+    /// cannot tell.
+    pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
+        let Kind::Tcp(stream) = &self.kind else { return Ok(None) };
+        let mut first = [0];
+        Ok(match stream.peek(&mut first).await? {
+            0 => None,
+            _ => Some(first[0]),
+        })
+    }
+
+    fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(&self.kind, stream => stream.poll_read_ready(context))
+    }
+
+    /// Whether the runtime knows that the client has closed its side.
+    fn is_read_closed(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let ready =
+            each!(&self.kind, stream => pin!(stream.ready(Interest::READABLE)).poll(&mut context));
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
+    }
+
+    /// Has the runtime forget that there is something to be read, so that it tells when more happens.
+    fn forget_readable(&mut self) {
+        let nothing = || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into());
+        let _ = each!(&self.kind, stream => stream.try_io(Interest::READABLE, nothing));
+        self.has_forgotten = true;
+    }
+
+    /// Reads what the runtime has forgotten, past it; `None` where nothing is left of that.
+    fn read_forgotten(&mut self, buffer: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
+        let room = buffer.initialize_unfilled();
+        let read = loop {
+            match rustix::io::read(self.kind.as_fd(), &mut *room) {
+                Err(Errno::INTR) => {}
+                read => break read,
+            }
+        };
+        match read {
+            Ok(count) => {
+                // What comes from now on is told by the runtime once all that was there is read.
+                self.has_forgotten = count == room.len();
+                buffer.advance(count);
+                Some(Ok(()))
+            }
+            Err(Errno::AGAIN) => {
+                self.has_forgotten = false;
+                None
+            }
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+
+    /// Of `offered` bytes the socket has taken these.
+    fn written(&self, offered: usize, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &poll {
+            Poll::Ready(Ok(written)) => self.activity.has_written(offered, *written),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.activity.has_written(offered, 0),
+        }
+        poll
+    }
+}
+
+impl AsFd for Kind {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        each!(self, stream => stream.as_fd())
+    }
+}
+
+impl Stream for Socket {
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if ready!(self.poll_read_ready(context)).is_err() || self.is_read_closed() {
+                return Poll::Ready(());
+            }
+            self.forget_readable();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let socket = self.get_mut();
+        if socket.has_forgotten
+            && buffer.remaining() > 0
+            && let Some(read) = socket.read_forgotten(buffer)
+        {
+            return Poll::Ready(read);
+        }
+        each!(&mut socket.kind, stream => Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let poll = each!(&mut self.kind, stream => Pin::new(stream).poll_write(context, bytes));
+        self.written(bytes.len(), poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll =
+            each!(&mut self.kind, stream => Pin::new(stream).poll_write_vectored(context, pieces));
+        self.written(pieces.iter().map(|piece| piece.len()).sum(), poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        each!(&self.kind, stream => stream.is_write_vectored())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(&mut self.get_mut().kind, stream => Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(&mut self.get_mut().kind, stream => Pin::new(stream).poll_shutdown(context))
+    }
+}

@@ -1,0 +1,198 @@
+//! Certificates that are renewed while the server runs.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use super::{Current, Tls, certificate::date, files::Stamp, load};
+
+/// Between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A certificate is near its end when less is left than this ...
+const NEAR_END: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+/// ... or than this part of its whole time, for those that live for hours.
+const NEAR_END_PART: u32 = 5;
+
+/// A thread that looks at the files of certificates, until this is dropped.
+pub struct TlsReload {
+    orders: Sender<Order>,
+}
+
+/// Asks the thread of a [`TlsReload`] to read the files now.
+#[derive(Clone)]
+pub struct TlsReloadRequest(Sender<Order>);
+
+/// One thing that the thread is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Reload,
+    End,
+}
+
+impl TlsReload {
+    /// Begins to look.
+    pub fn start(watched: Vec<Arc<Tls>>) -> io::Result<Self> {
+        let (orders, received) = mpsc::channel();
+        let body = move || watch(&received, INTERVAL, watched);
+        thread::Builder::new().name("tls-reload".to_owned()).spawn(body)?;
+        Ok(Self { orders })
+    }
+
+    /// For whoever asks at any time, as a handler of a signal does.
+    pub fn request(&self) -> TlsReloadRequest {
+        TlsReloadRequest(self.orders.clone())
+    }
+}
+
+impl Drop for TlsReload {
+    fn drop(&mut self) {
+        // A thread that has ended receives nothing.
+        let _ = self.orders.send(Order::End);
+    }
+}
+
+impl TlsReloadRequest {
+    /// Has the files read, whether they have changed or not. One line tells of each certificate that is in force then.
+    pub fn send(&self) {
+        // After the end of the thread there is nothing to reload.
+        let _ = self.0.send(Order::Reload);
+    }
+}
+
+fn watch(orders: &Receiver<Order>, interval: Duration, watched: Vec<Arc<Tls>>) {
+    let mut looks: Vec<_> = watched.into_iter().map(Look::new).collect();
+    looks.iter_mut().for_each(Look::again);
+    loop {
+        match orders.recv_timeout(interval) {
+            Ok(Order::Reload) => looks.iter_mut().for_each(Look::reload_now),
+            Err(RecvTimeoutError::Timeout) => looks.iter_mut().for_each(Look::again),
+            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// How much is left of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Enough,
+    Little,
+    Nothing,
+}
+
+/// What was seen of one set of files.
+pub(super) struct Look {
+    tls: Arc<Tls>,
+    /// At the last look.
+    seen: Stamp,
+    /// What was tried last, with success or without.
+    tried: Stamp,
+    told: Left,
+}
+
+impl Look {
+    pub(super) fn new(tls: Arc<Tls>) -> Self {
+        let stamp = tls.current.load().stamp.clone();
+        Self { tls, seen: stamp.clone(), tried: stamp, told: Left::Enough }
+    }
+
+    /// Takes what the files hold now, if it is new and was the same at the last look: certificate and key are written one
+    /// after the other.
+    pub(super) fn again(&mut self) {
+        let now = Stamp::of(&self.tls.files);
+        let is_settled = now == self.seen;
+        if is_settled && now != self.tried {
+            self.tried = now.clone();
+            self.reload();
+        }
+        self.seen = now;
+        self.tell_of_the_end();
+    }
+
+    fn reload_now(&mut self) {
+        self.seen = Stamp::of(&self.tls.files);
+        self.tried = self.seen.clone();
+        self.reload();
+    }
+
+    fn reload(&mut self) {
+        match load(&self.tls.files, self.tls.protocol) {
+            Ok(current) => {
+                let current = Arc::new(current);
+                self.tls.current.store(Arc::clone(&current));
+                self.told = Left::Enough;
+                // Last: who reads the line may count on the new certificate.
+                current.log("Reloaded");
+            }
+            Err(error) => log::error!(
+                "the TLS files cannot be used as they are now, the certificate of before stays: {error}"
+            ),
+        }
+    }
+
+    /// Once when little time is left, once when none is.
+    fn tell_of_the_end(&mut self) {
+        let current = self.tls.current.load();
+        let left = left(current.not_before, current.not_after, SystemTime::now());
+        if left == std::mem::replace(&mut self.told, left) {
+            return;
+        }
+        let Current { subject, not_after, .. } = &**current;
+        let (file, date) = (self.tls.files.certificates.display(), date(*not_after));
+        match left {
+            Left::Enough => {}
+            Left::Little => log::warn!(
+                "the TLS certificate in '{file}' ({subject}) expires on {date}: renew it, the server takes the new one by \
+                 itself"
+            ),
+            Left::Nothing => log::error!(
+                "the TLS certificate in '{file}' ({subject}) expired on {date}: clients refuse it; renew it, the server \
+                 takes the new one by itself"
+            ),
+        }
+    }
+}
+
+fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> Left {
+    let whole = until.duration_since(from).unwrap_or_default();
+    match until.duration_since(now) {
+        Err(_) => Left::Nothing,
+        Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => Left::Little,
+        Ok(_) => Left::Enough,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[test]
+    fn what_is_little_depends_on_the_whole() {
+        let from = SystemTime::UNIX_EPOCH;
+        for (whole, gone, expected) in [
+            (DAY * 365, DAY * 350, Left::Enough),
+            (DAY * 365, DAY * 352, Left::Little),
+            (DAY * 365, DAY * 366, Left::Nothing),
+            (DAY, DAY / 4 * 3, Left::Enough),
+            (DAY, DAY / 10 * 9, Left::Little),
+            (DAY, DAY * 2, Left::Nothing),
+        ] {
+            assert_eq!(left(from, from + whole, from + gone), expected, "{gone:?} of {whole:?}");
+        }
+    }
+
+    #[test]
+    fn it_looks_until_it_is_stopped() {
+        let (stop, stopped) = mpsc::channel();
+        drop(stop);
+        watch(&stopped, Duration::MAX, Vec::new());
+    }
+}

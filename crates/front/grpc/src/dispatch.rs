@@ -1,0 +1,374 @@
+//! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
+
+use std::{future::ready, pin::Pin, sync::Arc};
+
+use galatea_engine::Engine;
+use galatea_frontend::{
+    Activity, ApiCategory, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
+    ConnectionSettings, InFlight, RequestGuard,
+};
+use galatea_types::{ClientShare, MemoryBudget, MemoryReservation};
+use h2::RecvStream;
+use http::{HeaderValue, Request, Response, request::Parts};
+use tonic::Status;
+
+use crate::{
+    GrpcOptions,
+    answering::{Answer, Answering},
+    call_form, compression,
+    content::Content,
+    health::HealthService,
+    infer::InferHead,
+    message::{MaxLength, Message, decode, over_budget},
+    messages::Messages,
+    outgoing::{self, MessageBody, StreamBody},
+    reflection::{self, ReflectionRequests},
+    repository,
+    route::{ReflectionVersion, Route},
+    sender::Sender,
+    service::ShortCall,
+    state::{SHUTTING_DOWN, ServerState},
+    status::status_of,
+    stream::InferStream,
+    told::Told,
+    unary_infer::UnaryInfer,
+    unread::{Reader, Unread},
+};
+
+/// What calls are refused with beyond those that wait for the end of the start.
+const STARTING: &str =
+    "Server is starting: models are being loaded, and too many calls wait for them";
+
+/// Whether a call is answered while the server starts.
+fn is_health_check(route: Option<Route>, path: &str) -> bool {
+    match route {
+        Some(Route::HealthCheck | Route::HealthWatch) => true,
+        Some(Route::Inference(ApiCategory::Health)) => !path.ends_with("/ModelReady"),
+        _ => false,
+    }
+}
+
+/// Answers every call that comes in on any connection.
+pub(crate) struct Dispatcher {
+    health: HealthService,
+    state: Arc<ServerState>,
+}
+
+impl Dispatcher {
+    pub fn new(engine: &Arc<Engine>, options: &GrpcOptions) -> Self {
+        let state = ServerState {
+            engine: engine.clone(),
+            options: options.clone(),
+            in_flight: Arc::default(),
+            watches: Arc::default(),
+            streams: Arc::default(),
+        };
+        let state = Arc::new(state);
+        Self { health: HealthService::new(state.clone()), state }
+    }
+
+    pub fn in_flight(&self) -> &Arc<InFlight> {
+        &self.state.in_flight
+    }
+
+    pub fn client_limits(&self) -> &ClientLimits {
+        &self.state.options.client_limits
+    }
+
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.state.options.memory
+    }
+
+    /// How patient the server is.
+    pub fn connection_settings(&self) -> &ConnectionSettings {
+        self.state.options.limits.settings()
+    }
+
+    /// Begins to answer a call on this connection. What is held for it goes into `held`.
+    pub fn begin(
+        context: &Arc<ConnectionContext>,
+        request: Request<RecvStream>,
+        held: &mut Held,
+    ) -> Begun {
+        let dispatcher = &context.dispatcher;
+        let state = &dispatcher.state;
+        let route = Route::of(request.uri().path());
+        let peer = context.client.peer;
+        let mut told = Told::begin(&state.options.requests, peer, &request, route);
+        let incoming = (request, context.unread.reader());
+        held.guard = state.in_flight.try_begin();
+        if held.guard.is_none() {
+            state.engine.count_refused_at_exit();
+            return Begun::Answered(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
+        }
+        if let Err(error) = dispatcher.check_room(&mut held.memory) {
+            return Begun::Answered(told.refused(error).into_http());
+        }
+        if state.engine.is_starting() && !is_health_check(route, incoming.0.uri().path()) {
+            let context = context.clone();
+            return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
+        }
+        Begun::Answering(dispatcher.answering(route, incoming, context, told))
+    }
+
+    fn answering(
+        &self,
+        route: Option<Route>,
+        incoming: Incoming,
+        context: &ConnectionContext,
+        mut told: Told,
+    ) -> Answering {
+        let answer = self.route(route, incoming, context, &mut told);
+        Answering { answer: Some(answer), told }
+    }
+
+    /// Whether one more call may be open.
+    fn check_room(&self, memory: &mut MemoryReservation) -> Result<(), Status> {
+        memory.try_grow(CALL_WEIGHT).map_err(over_budget)?;
+        if self.state.in_flight.count() + self.state.streams.count() <= MAX_CALLS {
+            return Ok(());
+        }
+        let text = format!("{MAX_CALLS} calls are open, as many as may be; try again later");
+        Err(Status::resource_exhausted(text))
+    }
+
+    /// What makes the response, or refuses the call.
+    fn route(
+        &self,
+        route: Option<Route>,
+        (request, reader): Incoming,
+        context: &ConnectionContext,
+        told: &mut Told,
+    ) -> Answer {
+        let state = self.state.clone();
+        if let Err(status) = call_form::check(request.method(), request.headers()) {
+            return Answer::refused(status);
+        }
+        let Some(route) = route else { return Answer::refused(Status::unimplemented("")) };
+        let client = &context.client;
+        let checked = self.check_head(route, &request, client, told);
+        let counted = checked.and_then(|(caller, format)| {
+            let (caller, share) =
+                self.count_to_client(route, caller, (client, &context.account))?;
+            Ok((caller, share, format))
+        });
+        let (caller, share, format) = match counted {
+            Ok(counted) => counted,
+            Err(status) => return refuse(route, request, reader, &state, status),
+        };
+        let (head, body) = request.into_parts();
+        let messages = Messages::new(body, format, reader, self.max_length(route), &state);
+        match route {
+            Route::ModelInfer => {
+                let infer_head = InferHead::of(&head.headers, &state);
+                let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
+                Answer::Infer(UnaryInfer::new(state, infer_head, messages, sender, told.take()))
+            }
+            Route::ModelStreamInfer => {
+                let infer_head = InferHead::of(&head.headers, &state);
+                let format = infer_head.format;
+                let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
+                let stream = InferStream::new(&state, &head.headers, infer_head, messages, sender);
+                let stream = StreamBody::new(stream.told_of_by(told.take()), format, &state);
+                let response = outgoing::response(Content::Stream(stream), format);
+                Answer::other(ready(Ok(response)))
+            }
+            Route::RepositoryModelLoad => {
+                Answer::other(while_holding(share, load(state, messages, caller)))
+            }
+            Route::Inference(_) => {
+                let method = route.name(head.uri.path());
+                let call = ShortCall { state, caller };
+                Answer::other(while_holding(share, async move {
+                    let Message { bytes, memory: _held } = messages.only().await?;
+                    Ok(message_response(call.answer(method, bytes).await?))
+                }))
+            }
+            Route::HealthCheck => {
+                let health = self.health.clone();
+                Answer::other(async move {
+                    let response = health.check(decode(messages.only().await?.bytes)?)?;
+                    Ok(message_response(MessageBody::of(&response, usize::MAX)?))
+                })
+            }
+            Route::HealthWatch => {
+                let health = self.health.clone();
+                Answer::other(async move {
+                    let watch = health.watch(decode(messages.only().await?.bytes)?)?;
+                    Ok(outgoing::response(Content::Watch(Box::new(watch)), None))
+                })
+            }
+            Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
+        }
+    }
+
+    /// Returns how long the messages of a call may be.
+    fn max_length(&self, route: Route) -> MaxLength {
+        match route {
+            Route::ModelInfer | Route::ModelStreamInfer | Route::RepositoryModelLoad => {
+                MaxLength::Option(self.state.options.max_message_size)
+            }
+            Route::Inference(_)
+            | Route::HealthCheck
+            | Route::HealthWatch
+            | Route::Reflection(_) => MaxLength::Small,
+        }
+    }
+
+    /// The requests of the call count to the limits of its client; the call itself does, unless it brings inference
+    /// requests, each of which does.
+    fn count_to_client(
+        &self,
+        route: Route,
+        mut caller: Caller,
+        (client, connection): (&Client, &ConnectionAccount),
+    ) -> Result<(Caller, Option<Box<ClientShare>>), Status> {
+        if route.category() == ApiCategory::Health {
+            return Ok((caller, None));
+        }
+        let limits = &self.state.options.client_limits;
+        caller.count_to(limits.account(client, connection, caller.identity()));
+        if matches!(route, Route::ModelInfer | Route::ModelStreamInfer) {
+            return Ok((caller, None));
+        }
+        let share = caller.begin(0).map_err(|error| status_of(&error.into()))?;
+        Ok((caller, share))
+    }
+
+    /// Whether the client may make the call, as far as its head says; who it is, and how its messages are compressed.
+    fn check_head<B>(
+        &self,
+        route: Route,
+        request: &Request<B>,
+        client: &Client,
+        told: &mut Told,
+    ) -> Result<(Caller, Option<CompressionFormat>), Status> {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+        let authentication = &self.state.options.authentication;
+        let admitted = authentication.admit(client, values, || route.access(path));
+        let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
+        if let Some(identity) = caller.identity() {
+            told.exchange.is_by(identity);
+        }
+        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let restricted = &self.state.options.restricted_protocols;
+        restricted.check(route.category(), value_of).map_err(|unmet| {
+            let header = unmet.header();
+            let text = format!("This protocol is restricted, expecting header '{header}'");
+            Status::unavailable(text)
+        })?;
+        Ok((caller, compression::format_of_request(headers)?))
+    }
+}
+
+/// A refusal that the client sees: a call that is ended while it sends is reset, and some clients show that instead.
+/// One that may send for ever is refused at once.
+fn refuse(
+    route: Route,
+    request: Request<RecvStream>,
+    reader: Reader,
+    state: &Arc<ServerState>,
+    status: Status,
+) -> Answer {
+    if route.is_stream() {
+        return Answer::refused(status);
+    }
+    let messages = Messages::new(request.into_body(), None, reader, MaxLength::Small, state);
+    Answer::other(async move {
+        drop(messages.only().await);
+        Err(status)
+    })
+}
+
+/// A call that has come, and who reads its messages.
+type Incoming = (Request<RecvStream>, Reader);
+
+/// What the calls of one connection share.
+pub(crate) struct ConnectionContext {
+    pub dispatcher: Arc<Dispatcher>,
+    pub client: Client,
+    pub account: ConnectionAccount,
+    pub activity: Arc<Activity>,
+    pub unread: Arc<Unread>,
+}
+
+/// What a call holds until its response has gone out.
+pub(crate) struct Held {
+    /// Unless the exit need not wait for it.
+    pub guard: Option<RequestGuard>,
+    pub memory: MemoryReservation,
+}
+
+impl Held {
+    /// Its response is there.
+    pub fn has_content(&mut self, content: &Content) {
+        if let Content::Message(message) = content {
+            self.memory.grow(message.size());
+        }
+        // A stream counts itself while it has requests.
+        if content.is_lasting() {
+            self.guard = None;
+        }
+    }
+}
+
+/// How far a call has come that has just begun.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
+pub(crate) enum Begun {
+    /// It waits for the server to start.
+    Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
+    Answering(Answering),
+    Answered(Response<Content>),
+}
+
+async fn begin_when_started(
+    context: Arc<ConnectionContext>,
+    route: Option<Route>,
+    incoming: Incoming,
+    mut told: Told,
+) -> Begun {
+    let dispatcher = &context.dispatcher;
+    if !dispatcher.state.engine.started().await {
+        return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
+    }
+    Begun::Answering(dispatcher.answering(route, incoming, &context, told))
+}
+
+async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {
+    let answer = answer.await;
+    drop(share);
+    answer
+}
+
+async fn load(
+    state: Arc<ServerState>,
+    messages: Messages,
+    caller: Caller,
+) -> Result<Response<Content>, Status> {
+    let message = messages.only().await?;
+    repository::load(&state.engine, message, &caller).await?;
+    Ok(message_response(MessageBody::empty()))
+}
+
+fn message_response(message: MessageBody) -> Response<Content> {
+    outgoing::response(Content::Message(message), None)
+}
+
+async fn reflect(
+    state: Arc<ServerState>,
+    version: ReflectionVersion,
+    mut head: Parts,
+    messages: Messages,
+) -> Result<Response<Content>, Status> {
+    let requests = ReflectionRequests::new(messages, state.begin_watch()?);
+    head.headers.remove(compression::ENCODING);
+    let mut response = reflection::answer(version, Request::from_parts(head, requests)).await?;
+    compression::announce(None, response.headers_mut());
+    Ok(response.map(Content::Reflection))
+}
+
+/// What an open call takes, about.
+pub(crate) const CALL_WEIGHT: usize = 4 << 10;
+/// Calls that may be open at a time on all connections.
+const MAX_CALLS: usize = 64 << 10;

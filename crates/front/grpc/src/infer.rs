@@ -1,0 +1,159 @@
+//! An inference: from a message to the request, from the response to a message.
+
+use std::time::Instant;
+
+use bytes::{Buf as _, Bytes};
+use galatea_engine::{
+    Engine,
+    call::{DecodedCall, FoundModel, RunningCall},
+};
+use galatea_frontend::{CompressionFormat, HeavyWork, Subject};
+use galatea_protocol::{
+    AnswerForm, AnswerPlan,
+    grpc::{Envelope, Pieces, RequestMessage, decode, decoding_work, encode_response},
+    parse_model_version,
+};
+use galatea_types::{InferResponse, MemoryReservation, OverBudget, Result};
+use http::HeaderMap;
+
+use crate::{
+    compression,
+    deadline::deadline_of,
+    message::{Message, prefix},
+    sender::Sender,
+    state::ServerState,
+};
+
+/// What a class takes while an output is ranked, about: its text, and its place among the others.
+const CLASS_SIZE: usize = 64;
+
+/// What the head of a call says about its inferences.
+#[derive(Clone, Copy)]
+pub(crate) struct InferHead {
+    pub deadline: Option<Instant>,
+    /// Of the responses.
+    pub format: Option<CompressionFormat>,
+}
+
+impl InferHead {
+    pub fn of(headers: &HeaderMap, state: &ServerState) -> Self {
+        let level = state.options.response_compression;
+        let format = compression::format_of_response(level, headers);
+        Self { deadline: deadline_of(headers), format }
+    }
+}
+
+/// A request that is to be handed to its model.
+pub(crate) type Decoded = DecodedCall<AnswerPlan>;
+/// A request that its model has, with the plan by which the client wants its responses.
+pub(crate) type Running = RunningCall<AnswerPlan>;
+
+/// Finds the model that the sender of a message may ask.
+pub(crate) fn find_model(
+    engine: &Engine,
+    message: &RequestMessage,
+    sender: &Sender,
+    subject: &mut Subject,
+) -> Result<FoundModel> {
+    let version = || parse_model_version(message.model_version());
+    FoundModel::find(engine, message.model_name(), version, sender, subject)
+}
+
+/// Decodes a request for the model that was found. What that takes is asked of the budget first, and held beside the bytes
+/// of the message until the request is answered.
+pub(crate) fn decode_for(
+    found: FoundModel,
+    message: RequestMessage,
+    memory: MemoryReservation,
+    sender: &mut Sender,
+) -> Result<Decoded> {
+    let call = found.admit(sender, memory, message.decoded_size())?;
+    let mut decoded = call.decode(|to| decode(message, to.config, to.regions))?;
+    decoded.forward_headers(sender)?;
+    Ok(decoded)
+}
+
+/// Decodes the message of ModelInfer. `subject`: what it is about, as far as it could be read.
+pub(crate) fn decode_unary(
+    engine: &Engine,
+    message: Message,
+    sender: &mut Sender,
+    subject: &mut Subject,
+) -> Result<Decoded> {
+    let Message { bytes, memory } = message;
+    let message = RequestMessage::read(bytes)?;
+    subject.is_named(message.id());
+    let found = find_model(engine, &message, sender, subject)?;
+    found.check_responds_once(
+        "ModelInfer RPC doesn't support models with decoupled transaction policy",
+    )?;
+    decode_for(found, message, memory, sender)
+}
+
+/// Whether reading the message would hold up the other clients of the thread.
+pub(crate) fn is_heavy(message: &Pieces) -> bool {
+    HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
+}
+
+/// Whether rendering the answer would hold up the other clients of the thread: its values are ranked or copied.
+pub(crate) fn is_heavy_answer(plan: &AnswerPlan, answer: &Result<InferResponse>) -> bool {
+    let Ok(response) = answer else { return false };
+    let outputs = response.outputs.iter().filter(|output| HeavyWork::is_heavy(output.data.len()));
+    outputs.map(|output| plan.form_of(&output.name)).any(|form| match form {
+        AnswerForm::Inline | AnswerForm::Binary => false,
+        AnswerForm::Classes { .. } | AnswerForm::Region(_) => true,
+    })
+}
+
+/// Counts an answer that waits to be rendered: the request has ended, and with it what counted its tensors, which an
+/// output may share. Refused where there is no room for what ranking takes.
+pub(crate) fn count_answer(
+    plan: &AnswerPlan,
+    answer: &Result<InferResponse>,
+    memory: &mut MemoryReservation,
+) -> Result<(), OverBudget> {
+    let Ok(response) = answer else { return Ok(()) };
+    memory.grow(response.byte_size());
+    memory.try_grow(ranking_size(plan, response))
+}
+
+/// Bytes that ranking the values of the answer takes, about, its texts included.
+fn ranking_size(plan: &AnswerPlan, response: &InferResponse) -> usize {
+    let sizes = response.outputs.iter().map(|output| {
+        let AnswerForm::Classes { count, .. } = plan.form_of(&output.name) else {
+            return 0;
+        };
+        let batch = output.shape.first().filter(|_| plan.is_batched());
+        let rows = batch.map_or(1, |&rows| usize::try_from(rows).unwrap_or(0));
+        let most = usize::try_from(count.get()).unwrap_or(usize::MAX).saturating_mul(rows);
+        let classes = most.min(output.shape.element_count().unwrap_or(0));
+        classes.saturating_mul(CLASS_SIZE)
+    });
+    sizes.fold(0, usize::saturating_add)
+}
+
+/// The form of the messages that carry the responses of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct MessageForm {
+    /// Bytes of the longest response that a client may be sent.
+    pub limit: usize,
+    /// Whether the prefix of a message stands before it, which compression would write otherwise.
+    pub is_framed: bool,
+}
+
+impl MessageForm {
+    /// Renders a response, as the client asked for it, into the bytes of its message.
+    pub fn render(
+        self,
+        running: &Running,
+        answer: Result<InferResponse>,
+        envelope: Envelope,
+    ) -> Result<Vec<Bytes>> {
+        let (answer, plan) = (answer?, running.plan());
+        let label = |output: &str, class| running.model().label(output, class);
+        match self.is_framed {
+            true => encode_response(answer, plan, label, self.limit, envelope, prefix),
+            false => encode_response(answer, plan, label, self.limit, envelope, |_| []),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Responses in the HTTP/2 frames they are sent in: messages, then the status.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, LazyLock},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Bytes, BytesMut};
+use galatea_frontend::{CompressionFormat, HeavyWork};
+use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
+use tonic::Status;
+
+use crate::{
+    compression::{self, compress},
+    message::{PREFIX_LEN, prefix},
+    piece::Piece,
+    state::ServerState,
+    stream::InferStream,
+};
+
+/// The one message of a response in frames, then the status.
+pub(crate) struct MessageBody {
+    pieces: VecDeque<Bytes>,
+}
+
+impl MessageBody {
+    /// Of a message in pieces.
+    pub fn new(pieces: Vec<Bytes>) -> Self {
+        Self { pieces: pieces.into() }
+    }
+
+    /// Of a message without what comes before it, compressed where that makes it shorter.
+    pub async fn compressed(
+        pieces: Vec<Bytes>,
+        format: CompressionFormat,
+        state: &ServerState,
+    ) -> Self {
+        Self::new(compress(pieces, format, &state.options.heavy_work).await)
+    }
+
+    /// Of a message that may have so many bytes.
+    pub fn of(message: &impl prost::Message, most: usize) -> Result<Self, Status> {
+        let length = message.encoded_len();
+        if length > most {
+            return Err(Status::out_of_range(format!(
+                "Error, encoded message length too large: found {length} bytes, the limit is: {most} bytes"
+            )));
+        }
+        let mut bytes = BytesMut::with_capacity(PREFIX_LEN + length);
+        bytes.extend_from_slice(&prefix(length));
+        // A buffer that grows has room for every message.
+        let _ = message.encode(&mut bytes);
+        Ok(Self::new(vec![bytes.freeze()]))
+    }
+
+    /// A message without fields.
+    pub fn empty() -> Self {
+        Self { pieces: [Bytes::from_static(&[0; PREFIX_LEN])].into() }
+    }
+
+    /// Bytes that are not yet sent.
+    pub fn size(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    pub fn next_piece(&mut self) -> Piece {
+        let piece = next_data(&mut self.pieces);
+        piece.map_or_else(|| Piece::Status(trailers(&Status::ok(""))), Piece::Data)
+    }
+}
+
+/// The messages of a stream in frames, then the status.
+pub(crate) struct StreamBody {
+    messages: Box<InferStream>,
+    pieces: VecDeque<Bytes>,
+    /// How messages are compressed, and where.
+    compression: Option<(CompressionFormat, Arc<HeavyWork>)>,
+    compressing: Option<Compressing>,
+}
+
+type Compressing = Pin<Box<dyn Future<Output = Vec<Bytes>> + Send>>;
+
+impl StreamBody {
+    pub fn new(
+        messages: InferStream,
+        format: Option<CompressionFormat>,
+        state: &ServerState,
+    ) -> Self {
+        Self {
+            messages: Box::new(messages),
+            pieces: VecDeque::new(),
+            compression: format.map(|format| (format, state.options.heavy_work.clone())),
+            compressing: None,
+        }
+    }
+
+    /// Begins to send a message.
+    fn begin(&mut self, pieces: Vec<Bytes>) {
+        match self.compression.clone() {
+            None => self.pieces = pieces.into(),
+            Some((format, heavy_work)) => {
+                let compressing = async move { compress(pieces, format, &heavy_work).await };
+                self.compressing = Some(Box::pin(compressing));
+            }
+        }
+    }
+
+    /// Not to be called behind the status.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
+        loop {
+            if let Some(piece) = next_data(&mut self.pieces) {
+                return Poll::Ready(Piece::Data(piece));
+            }
+            if let Some(compressing) = &mut self.compressing {
+                self.pieces = ready!(compressing.as_mut().poll(cx)).into();
+                self.compressing = None;
+                continue;
+            }
+            let status = match ready!(self.messages.poll_next(cx)) {
+                Some(Ok(pieces)) => {
+                    self.begin(pieces);
+                    continue;
+                }
+                Some(Err(status)) => status,
+                None => Status::ok(""),
+            };
+            return Poll::Ready(Piece::Status(trailers(&status)));
+        }
+    }
+}
+
+/// Most bytes handed to the connection at a time: it asks for more when the client has taken them, by which it is seen
+/// that a client reads.
+const MAX_PIECE: usize = 64 << 10;
+
+fn next_data(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
+    match pieces.front_mut() {
+        Some(piece) if piece.len() > MAX_PIECE => Some(piece.split_to(MAX_PIECE)),
+        _ => pieces.pop_front(),
+    }
+}
+
+/// A status as what ends a response.
+pub(crate) fn trailers(status: &Status) -> HeaderMap {
+    if status.code() == tonic::Code::Ok {
+        return GOOD.clone();
+    }
+    let mut trailers = HeaderMap::with_capacity(2);
+    if status.add_header(&mut trailers).is_err() {
+        // A text that no header can carry: the code alone, which is a number, can be.
+        trailers.insert(Status::GRPC_STATUS, HeaderValue::from(i32::from(status.code())));
+    }
+    trailers
+}
+
+/// What ends a good response. Copied: to put it together takes several times as long.
+static GOOD: LazyLock<HeaderMap> =
+    LazyLock::new(|| [(Status::GRPC_STATUS, HeaderValue::from_static("0"))].into_iter().collect());
+
+/// The head of a response that is not compressed.
+static HEAD: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut head = HeaderMap::with_capacity(2);
+    head.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    compression::announce(None, &mut head);
+    head
+});
+
+/// A response whose messages come in `body`, compressed in that format.
+pub(crate) fn response<B>(body: B, format: Option<CompressionFormat>) -> Response<B> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = HEAD.clone();
+    if format.is_some() {
+        compression::announce(format, response.headers_mut());
+    }
+    response
+}

@@ -1,0 +1,181 @@
+//! Which call a path names, and the group of calls it belongs to.
+
+use galatea_frontend::{Action, ApiCategory};
+
+/// The path of every call of the inference service begins with this.
+const INFERENCE: &str = "/inference.GRPCInferenceService/";
+const HEALTH: &str = "/grpc.health.v1.Health/";
+const REFLECTION: &str = "/grpc.reflection.";
+
+/// A call that we have, by how it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    ModelInfer,
+    ModelStreamInfer,
+    RepositoryModelLoad,
+    /// Any other call of the inference service.
+    Inference(ApiCategory),
+    HealthCheck,
+    HealthWatch,
+    Reflection(ReflectionVersion),
+}
+
+/// Of the reflection service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReflectionVersion {
+    V1,
+    V1Alpha,
+}
+
+impl Route {
+    /// `None`: there is no such call.
+    pub fn of(path: &str) -> Option<Self> {
+        if let Some(method) = path.strip_prefix(INFERENCE) {
+            return match method {
+                "ModelInfer" => Some(Self::ModelInfer),
+                "ModelStreamInfer" => Some(Self::ModelStreamInfer),
+                "RepositoryModelLoad" => Some(Self::RepositoryModelLoad),
+                method => category_of(method).map(Self::Inference),
+            };
+        }
+        match path.strip_prefix(REFLECTION) {
+            Some("v1.ServerReflection/ServerReflectionInfo") => {
+                return Some(Self::Reflection(ReflectionVersion::V1));
+            }
+            Some("v1alpha.ServerReflection/ServerReflectionInfo") => {
+                return Some(Self::Reflection(ReflectionVersion::V1Alpha));
+            }
+            _ => {}
+        }
+        match path.strip_prefix(HEALTH)? {
+            "Check" => Some(Self::HealthCheck),
+            "Watch" => Some(Self::HealthWatch),
+            _ => None,
+        }
+    }
+
+    /// The group of calls it belongs to, by which it may be restricted.
+    pub fn category(self) -> ApiCategory {
+        match self {
+            Self::ModelInfer | Self::ModelStreamInfer => ApiCategory::Inference,
+            Self::RepositoryModelLoad => ApiCategory::ModelRepository,
+            Self::Inference(category) => category,
+            Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
+            Self::Reflection(_) => ApiCategory::Metadata,
+        }
+    }
+
+    /// What a client must be allowed to make a call of this path, as far as that is known before its message is read.
+    pub fn access(self, path: &str) -> Action<'static> {
+        match self {
+            Self::ModelInfer | Self::ModelStreamInfer => Action::InferSomething,
+            Self::RepositoryModelLoad => Action::ControlSomething,
+            Self::HealthCheck | Self::HealthWatch => Action::Live,
+            Self::Reflection(_) => Action::Reflection,
+            Self::Inference(category) => match (category, self.name(path)) {
+                (_, "ServerLive" | "ServerReady") => Action::Live,
+                (_, "ModelReady") => Action::SomethingReady,
+                (_, "ServerMetadata") => Action::ServerMetadata,
+                (_, "ModelMetadata" | "ModelConfig" | "ModelStatistics" | "RepositoryIndex") => {
+                    Action::ReadSomething
+                }
+                (_, "RepositoryModelUnload") => Action::ControlSomething,
+                _ => Action::ControlServer,
+            },
+        }
+    }
+
+    /// What the log calls the call of this path.
+    pub fn name(self, path: &str) -> &'static str {
+        match self {
+            Self::ModelInfer => "ModelInfer",
+            Self::ModelStreamInfer => "ModelStreamInfer",
+            Self::RepositoryModelLoad => "RepositoryModelLoad",
+            Self::HealthCheck => "Check",
+            Self::HealthWatch => "Watch",
+            Self::Reflection(_) => "ServerReflectionInfo",
+            Self::Inference(_) => {
+                let method = path.strip_prefix(INFERENCE).unwrap_or_default();
+                OTHERS.iter().find(|(name, _)| *name == method).map_or("a call", |(name, _)| name)
+            }
+        }
+    }
+
+    /// Whether the client may send any number of messages.
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::ModelStreamInfer | Self::Reflection(_))
+    }
+}
+
+/// The calls with short messages, by their group.
+const OTHERS: [(&str, ApiCategory); 17] = [
+    ("ServerLive", ApiCategory::Health),
+    ("ServerReady", ApiCategory::Health),
+    ("ModelReady", ApiCategory::Health),
+    ("ServerMetadata", ApiCategory::Metadata),
+    ("ModelMetadata", ApiCategory::Metadata),
+    ("ModelConfig", ApiCategory::ModelConfig),
+    ("ModelStatistics", ApiCategory::Statistics),
+    ("RepositoryIndex", ApiCategory::ModelRepository),
+    ("RepositoryModelUnload", ApiCategory::ModelRepository),
+    ("SystemSharedMemoryStatus", ApiCategory::SharedMemory),
+    ("SystemSharedMemoryRegister", ApiCategory::SharedMemory),
+    ("SystemSharedMemoryUnregister", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryStatus", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryRegister", ApiCategory::SharedMemory),
+    ("CudaSharedMemoryUnregister", ApiCategory::SharedMemory),
+    ("TraceSetting", ApiCategory::Trace),
+    ("LogSettings", ApiCategory::Logging),
+];
+
+fn category_of(method: &str) -> Option<ApiCategory> {
+    OTHERS.iter().find(|(name, _)| *name == method).map(|(_, category)| *category)
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_proto::FILE_DESCRIPTOR_SET;
+    use prost::Message as _;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+
+    #[test]
+    fn every_call_of_every_service_has_a_route_and_a_group() {
+        let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("descriptors");
+        let mut count = 0;
+        for file in &files.file {
+            for service in &file.service {
+                for method in &service.method {
+                    let path = format!("/{}.{}/{}", file.package(), service.name(), method.name());
+                    let route = Route::of(&path).unwrap_or_else(|| panic!("{path}"));
+                    let name = method.name().to_lowercase();
+                    let wanted = match route.category() {
+                        ApiCategory::Health => ["live", "ready", "check", "watch"].as_slice(),
+                        ApiCategory::Metadata => &["metadata"],
+                        ApiCategory::Inference => &["infer"],
+                        ApiCategory::SharedMemory => &["sharedmemory"],
+                        ApiCategory::ModelConfig => &["config"],
+                        ApiCategory::ModelRepository => &["repository"],
+                        ApiCategory::Statistics => &["statistics"],
+                        ApiCategory::Trace => &["trace"],
+                        ApiCategory::Logging => &["log"],
+                    };
+                    assert!(wanted.iter().any(|part| name.contains(part)), "{path}: {route:?}");
+                    assert_eq!(route.is_stream(), method.client_streaming(), "{path}");
+                    assert_eq!(route.name(&path), method.name());
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, 22);
+        for version in ["v1", "v1alpha"] {
+            let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+            let route = Route::of(&path).expect("a route");
+            assert!(route.is_stream() && route.category() == ApiCategory::Metadata);
+        }
+        for path in ["", "/", "/x/ServerLive", "/inference.GRPCInferenceService/Nope"] {
+            assert_eq!(Route::of(path), None, "{path}");
+        }
+    }
+}

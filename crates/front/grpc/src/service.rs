@@ -1,0 +1,176 @@
+//! The calls of the inference service that carry names and flags only, on top of the engine.
+
+use std::sync::Arc;
+
+use galatea_frontend::{Action, Caller};
+use galatea_proto::inference as pb;
+use galatea_protocol::{grpc::Pieces, parse_model_version};
+use galatea_types::Error;
+use tonic::Status;
+
+use crate::{
+    log_settings, message::decode, metadata, outgoing::MessageBody, repository, state::ServerState,
+    statistics, status::status_of,
+};
+
+/// A call of the inference service with a short message: any but inference and loads.
+pub(crate) struct ShortCall {
+    pub state: Arc<ServerState>,
+    pub caller: Caller,
+}
+
+type Reply<T> = Result<T, Status>;
+
+fn reply<T>(result: Result<T, Error>) -> Reply<T> {
+    result.map_err(|e| status_of(&e))
+}
+
+fn not_supported<T>(_: T, what: &str) -> Reply<MessageBody> {
+    Err(Status::unimplemented(format!("{what} is not supported by this server")))
+}
+
+impl ShortCall {
+    /// Answers the call of a method with this message.
+    pub async fn answer(&self, method: &str, message: Pieces) -> Reply<MessageBody> {
+        let most = self.state.options.max_response_size;
+        match method {
+            "ServerLive" => MessageBody::of(&self.server_live(decode(message)?), most),
+            "ServerReady" => MessageBody::of(&self.server_ready(decode(message)?), most),
+            "ModelReady" => MessageBody::of(&self.model_ready(decode(message)?).await?, most),
+            "ServerMetadata" => MessageBody::of(&self.server_metadata(decode(message)?), most),
+            "ModelMetadata" => MessageBody::of(&self.model_metadata(decode(message)?)?, most),
+            "ModelConfig" => MessageBody::of(&self.model_config(decode(message)?)?, most),
+            "ModelStatistics" => MessageBody::of(&self.statistics(decode(message)?).await?, most),
+            "RepositoryIndex" => MessageBody::of(&self.index(decode(message)?).await?, most),
+            "RepositoryModelUnload" => {
+                repository::unload(&self.state.engine, decode(message)?, &self.caller).await?;
+                Ok(MessageBody::empty())
+            }
+            "LogSettings" => {
+                let settings = reply(log_settings::change(&decode(message)?))?;
+                MessageBody::of(&settings, most)
+            }
+            "SystemSharedMemoryStatus" => {
+                let request: pb::SystemSharedMemoryStatusRequest = decode(message)?;
+                no_region("system", &request.name)
+            }
+            "CudaSharedMemoryStatus" => {
+                let request: pb::CudaSharedMemoryStatusRequest = decode(message)?;
+                no_region("cuda", &request.name)
+            }
+            other => refuse(other, message),
+        }
+    }
+
+    /// Whether the client may do that, now that the message says with which model.
+    fn check(&self, action: &Action<'_>) -> Result<(), Status> {
+        self.caller.check(action).map_err(|error| status_of(&error.into()))
+    }
+
+    fn server_live(&self, _: pb::ServerLiveRequest) -> pb::ServerLiveResponse {
+        pb::ServerLiveResponse { live: self.state.engine.is_live() }
+    }
+
+    fn server_ready(&self, _: pb::ServerReadyRequest) -> pb::ServerReadyResponse {
+        pb::ServerReadyResponse { ready: self.state.engine.is_ready() }
+    }
+
+    async fn model_ready(&self, request: pb::ModelReadyRequest) -> Reply<pb::ModelReadyResponse> {
+        self.check(&Action::ModelReady(&request.name))?;
+        let ready = match parse_model_version(&request.version) {
+            Ok(version) => {
+                let control = self.state.engine.control();
+                control.is_model_ready(&request.name, version).await
+            }
+            Err(error) => Err(error),
+        };
+        reply(ready.map(|ready| pb::ModelReadyResponse { ready }))
+    }
+
+    fn server_metadata(&self, _: pb::ServerMetadataRequest) -> pb::ServerMetadataResponse {
+        metadata::server_metadata(&self.state.engine)
+    }
+
+    fn model_metadata(
+        &self,
+        request: pb::ModelMetadataRequest,
+    ) -> Reply<pb::ModelMetadataResponse> {
+        self.check(&Action::Read(&request.name))?;
+        let found = parse_model_version(&request.version)
+            .and_then(|version| Ok((self.state.engine.model(&request.name, version)?, version)));
+        reply(found.map(|(model, version)| metadata::model_metadata(&model, version)))
+    }
+
+    fn model_config(&self, request: pb::ModelConfigRequest) -> Reply<pb::ModelConfigResponse> {
+        self.check(&Action::Read(&request.name))?;
+        let model = parse_model_version(&request.version)
+            .and_then(|version| self.state.engine.model(&request.name, version));
+        let config = model.map(|model| Some(model.current_config().raw().clone()));
+        reply(config.map(|config| pb::ModelConfigResponse { config }))
+    }
+
+    async fn statistics(
+        &self,
+        request: pb::ModelStatisticsRequest,
+    ) -> Reply<pb::ModelStatisticsResponse> {
+        if !request.name.is_empty() {
+            self.check(&Action::Read(&request.name))?;
+        }
+        let (engine, caller) = (self.state.engine.clone(), self.caller.clone());
+        let list = move || {
+            let name = (!request.name.is_empty()).then_some(request.name.as_str());
+            let version = parse_model_version(&request.version)?;
+            let mut entries = engine.statistics(name, name.and(version))?;
+            entries.retain(|entry| caller.may_read(&entry.name));
+            let model_stats = entries.into_iter().map(statistics::model_statistics).collect();
+            Ok(pb::ModelStatisticsResponse { model_stats })
+        };
+        reply(self.state.engine.control().query(list).await.flatten())
+    }
+
+    async fn index(
+        &self,
+        request: pb::RepositoryIndexRequest,
+    ) -> Reply<pb::RepositoryIndexResponse> {
+        let (engine, caller) = (self.state.engine.clone(), self.caller.clone());
+        let list = move || {
+            repository::refuse_repository_name(&request.repository_name)?;
+            let mut entries = engine.repository_index(request.ready)?;
+            entries.retain(|entry| caller.may_read(&entry.name));
+            let models = entries.into_iter().map(repository::index_message).collect();
+            Ok(pb::RepositoryIndexResponse { models })
+        };
+        reply(self.state.engine.control().query(list).await.flatten())
+    }
+}
+
+/// Answers a call of a feature that this server does not have.
+fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
+    const SYSTEM: &str = "system shared memory";
+    const CUDA: &str = "CUDA shared memory";
+    match method {
+        "SystemSharedMemoryRegister" => {
+            not_supported(decode::<pb::SystemSharedMemoryRegisterRequest>(message)?, SYSTEM)
+        }
+        "SystemSharedMemoryUnregister" => {
+            not_supported(decode::<pb::SystemSharedMemoryUnregisterRequest>(message)?, SYSTEM)
+        }
+        "CudaSharedMemoryRegister" => {
+            not_supported(decode::<pb::CudaSharedMemoryRegisterRequest>(message)?, CUDA)
+        }
+        "CudaSharedMemoryUnregister" => {
+            not_supported(decode::<pb::CudaSharedMemoryUnregisterRequest>(message)?, CUDA)
+        }
+        "TraceSetting" => not_supported(decode::<pb::TraceSettingRequest>(message)?, "tracing"),
+        _ => Err(Status::unimplemented("")),
+    }
+}
+
+/// Lists the regions of a kind: none can be registered, so there is none.
+fn no_region(kind: &str, name: &str) -> Reply<MessageBody> {
+    if name.is_empty() {
+        return Ok(MessageBody::empty());
+    }
+    let error = Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'"));
+    Err(status_of(&error))
+}

@@ -1,0 +1,437 @@
+//! ModelStreamInfer: requests in, responses out, on one call.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::{Buf, Bytes};
+use galatea_frontend::{
+    KeyedResponse, OnOverflow, RequestGuard, ResponseKey, ResponseReceiver, Subject,
+};
+use galatea_protocol::grpc::RequestMessage;
+use galatea_types::{Error, MemoryReservation, Result};
+use http::HeaderMap;
+use tokio::time::Sleep;
+use tonic::Status;
+
+use crate::{
+    infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy},
+    message::{Message, over_budget},
+    messages::Messages,
+    reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
+    sender::Sender,
+    state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
+    status::status_of,
+    told::Told,
+};
+
+/// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
+/// client. A response that waits for the client to read it counts like a request.
+const MAX_OUTSTANDING: usize = 1024;
+/// The same in bytes of requests and of responses that wait.
+const MAX_OUTSTANDING_BYTES: usize = 64 << 20;
+/// What a request of a stream takes beside its message, about.
+const REQUEST_WEIGHT: usize = 2 << 10;
+
+/// The responses of one stream. Polling it reads requests ahead, up to the bounds above, hands them to the
+/// engine, and yields the responses: those of ordinary models in the order of the requests, those of decoupled
+/// ones as they come. Dropping it cancels all requests that are open.
+///
+/// It runs on the call's own task: no task per request, and no channel between reader and writer. When the
+/// client stops reading responses, flow control stops the polling and with it the reading ahead; what decoupled
+/// models send meanwhile waits in the receiver, up to its limit.
+pub(crate) struct InferStream {
+    state: Arc<ServerState>,
+    messages: Messages,
+    sender: Sender,
+    form: MessageForm,
+    has_more_requests: bool,
+    /// How the stream ends once the requests that it had are answered, unless well.
+    end: Option<Status>,
+    /// The request that was read last, on another thread.
+    preparing: Option<Preparing>,
+    /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
+    /// before the model had the request never do.
+    is_strict: bool,
+    deadline: Option<Pin<Box<Sleep>>>,
+    responses: ResponseReceiver,
+    /// Requests answered in order, from number `first_ordered` on.
+    ordered: VecDeque<Ordered>,
+    first_ordered: u64,
+    /// Requests of decoupled models whose final response has not come.
+    decoupled: HashMap<u64, Open>,
+    next_decoupled: u64,
+    /// What is sent next.
+    ready: VecDeque<Outgoing>,
+    /// Bytes of the requests without response, and of the responses in order that wait.
+    outstanding: usize,
+    /// Of those responses; what waits of the others is counted by the receiver.
+    memory: MemoryReservation,
+    is_done: bool,
+    /// Of the call; each request has its own.
+    told: Told,
+    /// While there are requests without their responses: the exit waits for those, and not for a stream that is merely open.
+    in_flight: Option<RequestGuard>,
+    _open: RequestGuard,
+}
+
+/// A request whose response has its place in the order.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation for each request of a stream, and few of them wait"
+)]
+enum Ordered {
+    Running(Open),
+    Answered(Outgoing),
+}
+
+/// A request of the stream as far as it could be read.
+struct Read {
+    id: String,
+    version: String,
+    is_decoupled: bool,
+    size: usize,
+    decoded: Result<Decoded>,
+    subject: Subject,
+}
+
+type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
+
+/// The bytes of a message.
+type Item = Result<Vec<Bytes>, Status>;
+
+impl InferStream {
+    /// Of a call with this head, whose requests come as `messages`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the deadline is tokio's time, which tests can move"
+    )]
+    pub fn new(
+        state: &Arc<ServerState>,
+        headers: &HeaderMap,
+        InferHead { deadline, format }: InferHead,
+        messages: Messages,
+        sender: Sender,
+    ) -> Self {
+        let is_strict = headers.get("triton_grpc_error").is_some_and(|v| v == "true");
+        let options = &state.options;
+        let responses =
+            ResponseReceiver::new(options.max_unread, OnOverflow::Discard, &options.memory);
+        Self {
+            state: state.clone(),
+            messages,
+            sender,
+            form: MessageForm { limit: options.max_response_size, is_framed: format.is_none() },
+            has_more_requests: true,
+            end: None,
+            preparing: None,
+            is_strict,
+            deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
+            responses,
+            ordered: VecDeque::new(),
+            first_ordered: 0,
+            decoupled: HashMap::new(),
+            next_decoupled: 0,
+            ready: VecDeque::new(),
+            outstanding: 0,
+            memory: options.memory.reservation(),
+            is_done: false,
+            told: Told::default(),
+            in_flight: None,
+            _open: state.streams.begin(),
+        }
+    }
+
+    /// The same, told of by `told`.
+    pub fn told_of_by(self, told: Told) -> Self {
+        Self { told, ..self }
+    }
+
+    /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        while !self.is_full() {
+            if let Some(preparing) = &mut self.preparing {
+                let Poll::Ready(read) = preparing.as_mut().poll(cx) else { break };
+                self.preparing = None;
+                self.start(read.map_err(|e| status_of(&e))?);
+                continue;
+            }
+            if !self.has_more_requests {
+                break;
+            }
+            match self.messages.poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(None) => self.has_more_requests = false,
+                Poll::Ready(Some(message)) => match self.counted(message).and_then(with_weight) {
+                    Ok(message) => self.read(message)?,
+                    Err(status) => self.end_with(status)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// The message of a request, which is in flight from now on.
+    fn counted(&mut self, message: Result<Message, Status>) -> Result<Message, Status> {
+        if self.in_flight.is_none() {
+            self.in_flight = Some(self.state.in_flight.begin());
+        }
+        message
+    }
+
+    /// One request is always read, however full the server is: it is what the stream waits for.
+    fn is_full(&self) -> bool {
+        let count = self.ordered.len() + self.decoupled.len() + self.ready.len();
+        count >= MAX_OUTSTANDING
+            || self.outstanding >= MAX_OUTSTANDING_BYTES
+            || (count > 0 && is_short_of_memory(&self.state.options.memory))
+    }
+
+    /// Where the server is full, what was taken is answered first. Everything else ends the stream at once.
+    fn end_with(&mut self, status: Status) -> Result<(), Status> {
+        if status.code() != tonic::Code::ResourceExhausted {
+            return Err(status);
+        }
+        self.has_more_requests = false;
+        self.end = Some(status);
+        Ok(())
+    }
+
+    fn read(&mut self, message: Message) -> Result<(), Status> {
+        self.sender.caller.renew();
+        if is_heavy(&message.bytes) {
+            let (state, mut sender) = (self.state.clone(), self.sender.clone());
+            let read = move || read(&state, message, &mut sender);
+            let read = self.state.options.heavy_work.run(read);
+            self.preparing = Some(Box::pin(async { read.await? }));
+        } else {
+            let read = read(&self.state, message, &mut self.sender);
+            self.start(read.map_err(|e| status_of(&e))?);
+        }
+        Ok(())
+    }
+
+    /// A request whose model is not found has its place in the order, as one of an ordinary model.
+    fn start(&mut self, read: Read) {
+        match read.is_decoupled {
+            true => self.start_decoupled(read),
+            false => self.start_ordered(read),
+        }
+    }
+
+    fn start_ordered(&mut self, read: Read) {
+        let key = ResponseKey::Ordered(self.first_ordered + self.ordered.len() as u64);
+        match self.submit(key, read) {
+            Ok(open) => self.ordered.push_back(Ordered::Running(open)),
+            Err(refusal) => self.answer_next_ordered(refusal),
+        }
+    }
+
+    fn start_decoupled(&mut self, read: Read) {
+        let number = self.next_decoupled;
+        self.next_decoupled += 1;
+        match self.submit(ResponseKey::Unordered(number), read) {
+            Ok(open) => drop(self.decoupled.insert(number, open)),
+            Err(refusal) => {
+                self.outstanding += refusal.size;
+                self.memory.grow(refusal.size);
+                self.ready.push_back(refusal);
+            }
+        }
+    }
+
+    /// Hands a request to its model; a refusal is the reply.
+    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<Open, Outgoing> {
+        let Read { id, version, size, decoded, subject, .. } = read;
+        let mut told = self.told.of_request();
+        told.begins(subject, size);
+        let submitted = decoded.and_then(|decoded| {
+            let responses = &self.responses;
+            decoded.submit(&mut told.exchange, |cancellation| {
+                responses.responder(key, cancellation.clone())
+            })
+        });
+        match submitted {
+            Ok(running) => {
+                self.outstanding += size;
+                let (running, form, is_strict) = (Arc::new(running), self.form, self.is_strict);
+                Ok(Open { id, told, version, running, form, is_strict, size })
+            }
+            Err(error) => {
+                told.ended(Some(&error));
+                let size = REPLY_WEIGHT + id.len();
+                Err(Outgoing::ready(refusal_reply(&error, id, self.form)).with_size(size))
+            }
+        }
+    }
+
+    fn answer_next_ordered(&mut self, reply: Outgoing) {
+        self.outstanding += reply.size;
+        self.memory.grow(reply.size);
+        self.ordered.push_back(Ordered::Answered(reply));
+        self.release_ordered();
+    }
+
+    /// Sorts the responses that have come, until there is something to send or nothing has come.
+    fn collect(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        while self.ready.is_empty() {
+            match self.responses.poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(received)) => self.sort(received),
+                Poll::Ready(Err(_)) => return Err(overflow()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, received: KeyedResponse) {
+        match received.key {
+            ResponseKey::Ordered(number) => self.sort_ordered(number, received),
+            ResponseKey::Unordered(number) => self.sort_decoupled(number, received),
+        }
+    }
+
+    /// The first response counts; what a model may send after it has nowhere to go.
+    fn sort_ordered(&mut self, number: u64, received: KeyedResponse) {
+        let index = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
+        let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
+        if let Ordered::Running(open) = entry {
+            self.outstanding -= open.size;
+            open.told.has_response(&received.response.result);
+            open.told.ended(None);
+            let reply = open.only_reply(received, &self.state.options);
+            self.outstanding += reply.size;
+            self.memory.grow(reply.size);
+            *entry = Ordered::Answered(reply);
+            self.release_ordered();
+        }
+    }
+
+    fn sort_decoupled(&mut self, number: u64, received: KeyedResponse) {
+        let is_final = received.response.is_final;
+        let weight = received.weight();
+        let Some(open) = self.decoupled.get_mut(&number) else { return };
+        open.told.has_response(&received.response.result);
+        if is_final {
+            open.told.ended(None);
+        }
+        match open.reply(received, &self.state.options) {
+            Some(reply) => self.ready.push_back(reply),
+            None => self.responses.release(weight),
+        }
+        if is_final && let Some(open) = self.decoupled.remove(&number) {
+            self.outstanding -= open.size;
+        }
+    }
+
+    /// Responses leave the order as soon as none is before them.
+    fn release_ordered(&mut self) {
+        while let Some(Ordered::Answered(_)) = self.ordered.front() {
+            self.first_ordered += 1;
+            self.responses.await_ordered(self.first_ordered);
+            if let Some(Ordered::Answered(reply)) = self.ordered.pop_front() {
+                self.ready.push_back(reply);
+            }
+        }
+    }
+
+    fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        if self.deadline.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(Some(Err(Status::deadline_exceeded("Deadline Exceeded"))));
+        }
+        if let Err(status) = self.read_ahead(cx).and_then(|()| self.collect(cx)) {
+            return Poll::Ready(Some(Err(status)));
+        }
+        match self.poll_ready(cx) {
+            Some(Poll::Ready(reply)) => {
+                self.responses.release(reply.weight);
+                Poll::Ready(Some(reply.item))
+            }
+            Some(Poll::Pending) => Poll::Pending,
+            None if self.is_idle() && !self.has_more_requests => {
+                Poll::Ready(self.end.take().map(Err))
+            }
+            None => {
+                if self.is_idle() {
+                    self.in_flight = None;
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The reply that is next, if there is one.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Option<Poll<Reply>> {
+        if self.ready.front_mut()?.poll(cx).is_pending() {
+            return Some(Poll::Pending);
+        }
+        let outgoing = self.ready.pop_front()?;
+        self.outstanding -= outgoing.size;
+        self.memory.shrink_to(self.memory.bytes().saturating_sub(outgoing.size));
+        outgoing.into_reply().map(Poll::Ready)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.preparing.is_none() && self.ordered.is_empty() && self.decoupled.is_empty()
+    }
+
+    /// Nothing more is sent or read; what is still open is cancelled.
+    fn finish(&mut self, status: Option<&Status>) {
+        self.told.stream_ended(status);
+        self.is_done = true;
+        self.has_more_requests = false;
+        self.preparing = None;
+        self.ordered.clear();
+        self.decoupled.clear();
+        self.ready.clear();
+        self.memory.shrink_to(0);
+        self.responses.close();
+    }
+
+    /// The next message to send; after a status, or `None`, there is nothing more.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        if self.is_done {
+            return Poll::Ready(None);
+        }
+        let polled = self.poll_reply(cx);
+        match &polled {
+            Poll::Ready(None) => self.finish(None),
+            Poll::Ready(Some(Err(status))) => self.finish(Some(status)),
+            Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+/// The message, with what its request takes beside it.
+fn with_weight(mut message: Message) -> Result<Message, Status> {
+    message.memory.try_grow(REQUEST_WEIGHT).map_err(over_budget)?;
+    Ok(message)
+}
+
+/// Fails where the bytes are no request, which ends the stream.
+fn read(state: &ServerState, message: Message, sender: &mut Sender) -> Result<Read> {
+    let Message { bytes, memory } = message;
+    let size = bytes.remaining();
+    let message = RequestMessage::read(bytes)?;
+    let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
+    let mut subject = Subject::default();
+    subject.is_named(&id);
+    // A server that shuts down takes no more requests, not even on a stream that is open.
+    let found = match state.in_flight.is_closed() {
+        true => Err(Error::unavailable(SHUTTING_DOWN)),
+        false => find_model(&state.engine, &message, sender, &mut subject),
+    };
+    let is_decoupled = found.as_ref().is_ok_and(|found| found.config().is_decoupled());
+    let decoded = found.and_then(|found| decode_for(found, message, memory, sender));
+    Ok(Read { id, version, is_decoupled, size, decoded, subject })
+}
+
+fn overflow() -> Status {
+    Status::resource_exhausted(
+        "the client does not read its responses: too many of them wait to be sent",
+    )
+}

@@ -1,0 +1,210 @@
+//! One ModelInfer, from its head to its response.
+//!
+//! A state machine by hand, not an `async fn`: it is a fraction of the size, and is moved into its place for every call.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Buf;
+use galatea_engine::call::UnaryAnswer;
+use galatea_frontend::{CompressionFormat, Subject};
+use galatea_protocol::grpc::Envelope;
+use galatea_types::{Error, InferResponse, Result};
+use http::Response;
+use tokio::time::Sleep;
+use tonic::Status;
+
+use crate::{
+    content::Content,
+    infer::{self, Decoded, InferHead, MessageForm, Running},
+    message::{Message, over_budget},
+    messages::{Decompressing, Messages, Received},
+    outgoing::{self, MessageBody},
+    sender::Sender,
+    state::ServerState,
+    status::status_of,
+    told::Told,
+};
+
+/// A call of ModelInfer that is being answered.
+pub(crate) struct UnaryInfer {
+    state: Arc<ServerState>,
+    head: InferHead,
+    sender: Sender,
+    told: Told,
+    stage: Stage,
+}
+
+/// What is waited for. What is done elsewhere is in a box: it is long, and seldom.
+#[allow(clippy::large_enum_variant, reason = "in place: most calls begin with the large kind")]
+enum Stage {
+    Message(Messages),
+    Unpacked(Decompressing),
+    /// Read by another thread.
+    Decoded(Elsewhere<Result<(Result<Decoded>, Subject)>>),
+    Answer(Executing),
+    /// Written, or compressed, by another thread.
+    Written(Elsewhere<Result<MessageBody, Status>>),
+}
+
+type Elsewhere<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type ModelAnswer = Result<InferResponse>;
+
+struct Executing {
+    answer: UnaryAnswer,
+    /// Until the answer is there.
+    running: Option<Running>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl UnaryInfer {
+    pub fn new(
+        state: Arc<ServerState>,
+        head: InferHead,
+        messages: Messages,
+        sender: Sender,
+        told: Told,
+    ) -> Self {
+        Self { state, head, sender, told, stage: Stage::Message(messages) }
+    }
+
+    /// The response. Dropped before it is there, it cancels the request.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Content>, Status>> {
+        let answered = ready!(self.poll_answer(cx));
+        Poll::Ready(match answered {
+            Ok(body) => {
+                self.told.succeeded(body.size() as u64);
+                Ok(outgoing::response(Content::Message(body), self.head.format))
+            }
+            Err(status) => Err(self.told.refused(status)),
+        })
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<MessageBody, Status>> {
+        loop {
+            match &mut self.stage {
+                Stage::Message(messages) => match ready!(messages.poll_only(cx))? {
+                    Received::Plain(message) => self.decode(message)?,
+                    Received::Compressed(message, format) => {
+                        self.stage = Stage::Unpacked(messages.decompress(message, format));
+                    }
+                },
+                Stage::Unpacked(message) => {
+                    let message = ready!(message.as_mut().poll(cx))?;
+                    self.decode(message)?;
+                }
+                Stage::Decoded(decoded) => {
+                    let decoded = ready!(decoded.as_mut().poll(cx));
+                    let (decoded, subject) = decoded.map_err(|e| status_of(&e))?;
+                    self.submit(decoded, subject)?;
+                }
+                Stage::Answer(executing) => {
+                    let answer = ready!(executing.poll(cx))?;
+                    let Some(running) = executing.running.take() else {
+                        return Poll::Ready(Err(status_of(&Error::unanswered())));
+                    };
+                    if let Some(body) = self.write(answer, running)? {
+                        return Poll::Ready(Ok(body));
+                    }
+                }
+                Stage::Written(written) => return written.as_mut().poll(cx),
+            }
+        }
+    }
+}
+
+impl UnaryInfer {
+    /// The message is there.
+    fn decode(&mut self, message: Message) -> Result<(), Status> {
+        self.told.exchange.has_received(message.bytes.remaining());
+        let mut subject = Subject::default();
+        if infer::is_heavy(&message.bytes) {
+            let (engine, mut sender) = (self.state.engine.clone(), self.sender.clone());
+            let decode = move || {
+                let decoded = infer::decode_unary(&engine, message, &mut sender, &mut subject);
+                (decoded, subject)
+            };
+            let decoded = self.state.options.heavy_work.run(decode);
+            self.stage = Stage::Decoded(Box::pin(async { Ok(decoded.await?) }));
+            return Ok(());
+        }
+        let (engine, sender) = (&self.state.engine, &mut self.sender);
+        let decoded = infer::decode_unary(engine, message, sender, &mut subject);
+        self.submit(decoded, subject)
+    }
+
+    /// Hands the request to its model.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the deadline is tokio's time, which tests can move"
+    )]
+    fn submit(&mut self, decoded: Result<Decoded>, subject: Subject) -> Result<(), Status> {
+        let exchange = &mut self.told.exchange;
+        if let Some(known) = exchange.subject() {
+            *known = subject;
+        }
+        let submitted = decoded.and_then(|decoded| decoded.submit_unary(exchange));
+        let (running, answer) = submitted.map_err(|e| status_of(&e))?;
+        let deadline = self.head.deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        self.stage = Stage::Answer(Executing { answer, running: Some(running), deadline });
+        Ok(())
+    }
+
+    /// The model has answered. `None`: it is written elsewhere.
+    fn write(
+        &mut self,
+        answer: ModelAnswer,
+        running: Running,
+    ) -> Result<Option<MessageBody>, Status> {
+        if answer.is_ok() {
+            self.told.exchange.has_result();
+        }
+        let is_framed = self.head.format.is_none();
+        let form = MessageForm { limit: self.state.options.max_response_size, is_framed };
+        if is_framed && !infer::is_heavy_answer(running.plan(), &answer) {
+            let pieces = form.render(&running, answer, Envelope::Unary);
+            return Ok(Some(MessageBody::new(pieces.map_err(|e| status_of(&e))?)));
+        }
+        let written = write_elsewhere(self.state.clone(), answer, running, self.head.format);
+        self.stage = Stage::Written(Box::pin(written));
+        Ok(None)
+    }
+}
+
+impl Executing {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ModelAnswer, Status>> {
+        if let Poll::Ready(answer) = Pin::new(&mut self.answer).poll(cx) {
+            return Poll::Ready(Ok(answer));
+        }
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        ready!(deadline.as_mut().poll(cx));
+        Poll::Ready(Err(Status::deadline_exceeded("Deadline Exceeded")))
+    }
+}
+
+async fn write_elsewhere(
+    state: Arc<ServerState>,
+    answer: ModelAnswer,
+    running: Running,
+    format: Option<CompressionFormat>,
+) -> Result<MessageBody, Status> {
+    let options = &state.options;
+    let form = MessageForm { limit: options.max_response_size, is_framed: format.is_none() };
+    let written = if infer::is_heavy_answer(running.plan(), &answer) {
+        let mut memory = options.memory.reservation();
+        infer::count_answer(running.plan(), &answer, &mut memory).map_err(over_budget)?;
+        let write = move || form.render(&running, answer, Envelope::Unary);
+        let written = options.heavy_work.run(write).await;
+        written.unwrap_or_else(|error| Err(error.into()))
+    } else {
+        form.render(&running, answer, Envelope::Unary)
+    };
+    let pieces = written.map_err(|e| status_of(&e))?;
+    Ok(match format {
+        None => MessageBody::new(pieces),
+        Some(format) => MessageBody::compressed(pieces, format, &state).await,
+    })
+}

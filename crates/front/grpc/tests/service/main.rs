@@ -1,0 +1,37 @@
+//! The whole front end on a real socket, asked by a real client.
+#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+
+mod access;
+#[allow(clippy::too_many_lines, reason = "tables of requests")]
+mod bad_requests;
+/// Clients of the services, as `cargo xtask codegen` makes them.
+#[allow(
+    clippy::all,
+    rust_2018_idioms,
+    dead_code,
+    reason = "generated, and not all of it is needed"
+)]
+mod clients {
+    pub mod inference {
+        include!("generated/inference.rs");
+    }
+
+    pub mod health {
+        include!("generated/grpc.health.v1.rs");
+    }
+
+    pub use self::{
+        health::health_client::HealthClient,
+        inference::grpc_inference_service_client::GrpcInferenceServiceClient,
+    };
+}
+mod compression;
+mod decoupled;
+mod floods;
+mod frames;
+mod infer;
+mod life;
+mod limits;
+mod raw_http2;
+mod streams;
+mod support;

@@ -1,0 +1,226 @@
+//! The life of a connection: one request after the other, each answered before the next is read.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use galatea_frontend::{Activity, Closing};
+use galatea_http1::{Encoding, HeadError, RequestHead, ResponseHead, Version, names};
+use galatea_types::LockExt;
+use http::Method;
+
+use crate::{
+    io::{Rest, error::ConnectionError},
+    response::{Response, body::Body},
+    service::Service,
+    state::Connection,
+};
+
+/// Serves one connection until its client ends it, or cannot be understood, or the front end closes.
+pub(crate) async fn serve(
+    service: &Service,
+    connection: &Arc<Connection>,
+    activity: &Arc<Activity>,
+    mut closing: Closing,
+) -> Result<(), ConnectionError> {
+    let mut closing = pin!(async move { closing.wait().await });
+    let (mut head, mut course) = (RequestHead::default(), Course::default());
+    loop {
+        match next_head(connection, &mut head, &mut course, closing.as_mut()).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(ConnectionError::Head(error)) => {
+                refuse(connection, course.version, error).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error),
+        }
+        course.begin(&head);
+        let call = activity.begin_call();
+        let response = {
+            let answer = pin!(service.call(&head, activity, connection));
+            answer_unless_gone(connection, answer).await?
+        };
+        let keeps_alive = send(connection, activity, (&head, &course), response).await?;
+        drop(call);
+        if !keeps_alive {
+            break;
+        }
+    }
+    poll_fn(|context| connection.io.lock_unpoisoned().poll_shutdown(context)).await?;
+    Ok(())
+}
+
+/// What the requests of a connection have said about it.
+#[derive(Debug)]
+struct Course {
+    /// Of the last request.
+    version: Version,
+    keeps_alive: bool,
+    has_answered: bool,
+    /// The front end closes.
+    is_closing: bool,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self { version: Version::Http11, keeps_alive: true, has_answered: false, is_closing: false }
+    }
+}
+
+impl Course {
+    fn begin(&mut self, head: &RequestHead) {
+        self.version = head.version();
+        self.keeps_alive &= head.keeps_alive() && !self.is_closing;
+        self.has_answered = true;
+    }
+
+    /// Tells the client whether the connection goes on, where that is not what its version has it expect. Returns whether
+    /// it does.
+    fn announce(&self, response: &mut ResponseHead) -> bool {
+        const KEEPS: &str = "keep-alive";
+        let closes = response.get(names::CONNECTION).is_some();
+        match (self.version, self.keeps_alive) {
+            (Version::Http11, false) if !closes => response.set(names::CONNECTION, "close"),
+            (Version::Http10, true) if closes => {
+                response.set(names::CONNECTION, "close, keep-alive");
+            }
+            (Version::Http10, true) => response.set(names::CONNECTION, KEEPS),
+            _ => {}
+        }
+        self.keeps_alive && !closes
+    }
+}
+
+/// The next head; `false`: there is none. Where the front end closes, only the first head is waited for, if it has begun.
+async fn next_head(
+    connection: &Connection,
+    head: &mut RequestHead,
+    course: &mut Course,
+    mut closing: Pin<&mut impl Future<Output = ()>>,
+) -> Result<bool, ConnectionError> {
+    poll_fn(|context| {
+        let mut io = connection.io.lock_unpoisoned();
+        if let Poll::Ready(read) = io.poll_head(context, head) {
+            return Poll::Ready(read);
+        }
+        if !course.is_closing {
+            ready!(closing.as_mut().poll(context));
+            course.is_closing = true;
+        }
+        match io.has_begun() && !course.has_answered {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(false)),
+        }
+    })
+    .await
+}
+
+/// The answer, unless the client leaves before: it is not worked for any longer then.
+async fn answer_unless_gone(
+    connection: &Connection,
+    mut answer: Pin<&mut impl Future<Output = Response>>,
+) -> Result<Response, ConnectionError> {
+    poll_fn(|context| match answer.as_mut().poll(context) {
+        Poll::Ready(response) => Poll::Ready(Ok(response)),
+        Poll::Pending => connection.io.lock_unpoisoned().poll_gone(context).map(Err),
+    })
+    .await
+}
+
+/// Answers what is no request.
+async fn refuse(
+    connection: &Connection,
+    version: Version,
+    error: HeadError,
+) -> Result<(), ConnectionError> {
+    let Some(status) = error.status() else { return Ok(()) };
+    let mut response = ResponseHead::new(status);
+    Course { version, keeps_alive: false, ..Course::default() }.announce(&mut response);
+    response.write(version, &Method::GET, Some(0), connection.io.lock_unpoisoned().text());
+    poll_fn(|context| connection.io.lock_unpoisoned().poll_shutdown(context)).await?;
+    Ok(())
+}
+
+/// Sends the response, while the rest of a body that no handler has read is read and dropped: some clients read their
+/// answer at once, others when they have sent all. Returns whether the connection goes on.
+async fn send(
+    connection: &Connection,
+    activity: &Arc<Activity>,
+    (head, course): (&RequestHead, &Course),
+    mut response: Response,
+) -> Result<bool, ConnectionError> {
+    let keeps_alive = course.announce(&mut response.head);
+    let (method, length) = (head.method(), response.body.known_length());
+    let encoding = Encoding::of(course.version, method, response.head.status, length);
+    let mut body = (encoding != Encoding::Nothing).then_some(response.body);
+    let mut rest = {
+        let mut io = connection.io.lock_unpoisoned();
+        response.head.write(course.version, method, length, io.text());
+        Rest::of(&io, head)
+    };
+    let _receiving = matches!(rest, Rest::Discarded(_)).then(|| activity.receive());
+    let mut is_sent = false;
+    poll_fn(|context| {
+        if !is_sent {
+            is_sent = poll_send(connection, context, &mut body, encoding)?.is_ready();
+        }
+        let mut io = connection.io.lock_unpoisoned();
+        let is_done = rest.poll(context, &mut io, is_sent).is_ready();
+        match (is_sent, is_done) {
+            (true, true) => Poll::Ready(Ok(())),
+            (true, false) => Poll::Pending,
+            (false, _) => io.poll_gone(context).map(Err),
+        }
+    })
+    .await?;
+    let is_broken = connection.io.lock_unpoisoned().is_broken();
+    Ok(keeps_alive && !is_broken && encoding != Encoding::UntilClose)
+}
+
+/// Sends what there is of the body, as it comes.
+fn poll_send(
+    connection: &Connection,
+    context: &mut Context<'_>,
+    body: &mut Option<Body>,
+    encoding: Encoding,
+) -> Poll<Result<(), ConnectionError>> {
+    loop {
+        let is_waiting = take_pieces(connection, context, body, encoding);
+        ready!(connection.io.lock_unpoisoned().poll_flush(context))?;
+        if body.is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        if is_waiting {
+            return Poll::Pending;
+        }
+    }
+}
+
+/// Puts what there is of the body behind what waits to be written, as much as is written at once. Whether more is to be
+/// waited for.
+fn take_pieces(
+    connection: &Connection,
+    context: &mut Context<'_>,
+    body: &mut Option<Body>,
+    encoding: Encoding,
+) -> bool {
+    while let Some(open) = body {
+        let has_room = connection.io.lock_unpoisoned().has_room();
+        if !has_room {
+            return false;
+        }
+        let Poll::Ready(piece) = open.poll_piece(context) else { return true };
+        let is_last = piece.is_none() || open.is_ended();
+        let mut io = connection.io.lock_unpoisoned();
+        io.push(piece.unwrap_or_default(), encoding);
+        if is_last {
+            io.end(encoding);
+            *body = None;
+        }
+    }
+    false
+}

@@ -1,0 +1,231 @@
+//! The console, its events, and the document that describes the routes. Not for the paths of cloud platforms.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_console::{
+    Console,
+    openapi::{self, Models},
+    page::{self, PageFile},
+};
+use galatea_engine::Engine;
+use galatea_frontend::{Action, ApiCategory};
+use galatea_http1::{RequestHead, names, visible_text};
+use galatea_types::Error;
+use http::{Method, StatusCode};
+
+use crate::{
+    options::HttpOptions,
+    request::{admission, received::Received, same_site},
+    response::{
+        Response,
+        answers::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
+        body::Body,
+        events::EventBody,
+    },
+    state::ServerState,
+};
+
+const EVENTS: &str = "text/event-stream";
+/// The groups of calls that tell what the events tell.
+const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
+    ApiCategory::Health,
+    ApiCategory::Metadata,
+    ApiCategory::ModelConfig,
+    ApiCategory::ModelRepository,
+    ApiCategory::Statistics,
+];
+/// Those that tell what the document tells: which models there are, and what they take.
+const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory::ModelRepository];
+
+/// What a path names that is none of the protocol's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ConsoleRoute {
+    File(&'static PageFile),
+    Events,
+    Document,
+}
+
+/// What `path` names; `has_console`: whether there is a page.
+pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
+    match path {
+        "/openapi.json" => Some(ConsoleRoute::Document),
+        _ if !has_console => None,
+        "/" | "/docs" => page::file(page::INDEX).map(ConsoleRoute::File),
+        "/console/events" => Some(ConsoleRoute::Events),
+        _ => page::file(path.strip_prefix("/console/")?).map(ConsoleRoute::File),
+    }
+}
+
+/// The console of a server that has one.
+pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
+    let restricted = options.restricted_apis.restricted_names();
+    Console::new(engine, options.limits.clone(), options.about.clone(), restricted)
+}
+
+pub(crate) async fn respond(
+    state: &ServerState,
+    route: ConsoleRoute,
+    received: &mut Received<'_>,
+) -> Response {
+    if let Some(refusal) = admission::refusal_of_page(state, received, Action::ReadEverything, JSON)
+    {
+        return refusal;
+    }
+    received.exchange.is_routine();
+    if !matches!(*received.sender.head.method(), Method::GET | Method::HEAD) {
+        return method_not_allowed(JSON);
+    }
+    match route {
+        ConsoleRoute::File(file) => send_file(file, received.sender.head),
+        ConsoleRoute::Events => refused(state, &SHOWN_BY_EVENTS, received.sender.head)
+            .unwrap_or_else(|| send_events(state, received)),
+        ConsoleRoute::Document => match refused(state, &SHOWN_BY_DOCUMENT, received.sender.head) {
+            Some(refusal) => refusal,
+            None => send_document(state, received).await,
+        },
+    }
+}
+
+/// Of a client that may not read what these groups of calls tell, and of a server that ends.
+fn refused(
+    state: &ServerState,
+    categories: &[ApiCategory],
+    headers: &RequestHead,
+) -> Option<Response> {
+    let value_of = |name: &str| headers.get(name);
+    let apis = &state.options.restricted_apis;
+    let unmet = categories.iter().find_map(|category| apis.check(*category, value_of).err());
+    if let Some(unmet) = unmet {
+        return Some(restricted(unmet));
+    }
+    if let Some(refusal) = same_site::refusal(headers) {
+        return Some(refusal);
+    }
+    let is_over = state.in_flight.is_closed();
+    is_over.then(|| failure(&Error::unavailable("Server exiting"), JSON))
+}
+
+fn send_file(file: &'static PageFile, headers: &RequestHead) -> Response {
+    let validators = headers.get("if-none-match").and_then(visible_text);
+    let mut response = match validators.is_some_and(|known| page::is_known(file, known)) {
+        true => Response::new(StatusCode::NOT_MODIFIED, Body::default()),
+        false => {
+            let takes_gzip = headers.get("accept-encoding").is_some_and(takes_gzip);
+            let content = if takes_gzip { file.gzip } else { &file.content };
+            let content = Body::pieces(Bytes::from_static(content), Vec::new());
+            let mut response = reply(StatusCode::OK, file.content_type, content);
+            if takes_gzip {
+                response.head.set(names::CONTENT_ENCODING, "gzip");
+            }
+            response
+        }
+    };
+    response.head.set(names::VARY, "accept-encoding");
+    response.head.set(names::ETAG, file.etag.as_str());
+    protected(response)
+}
+
+/// Browsers name it; with a weight, which might be 0, the plain text is sent.
+fn takes_gzip(accepted: &[u8]) -> bool {
+    visible_text(accepted).is_some_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
+}
+
+/// With what tells a browser to be careful.
+fn protected(mut response: Response) -> Response {
+    for (name, value) in page::HEADERS {
+        response.head.set(name, value);
+    }
+    response
+}
+
+fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
+    let Some(console) = &state.console else { return crate::response::answers::not_found() };
+    if received.sender.head.method() == Method::HEAD {
+        return protected(reply(StatusCode::OK, EVENTS, Body::default()));
+    }
+    match console.watch() {
+        Ok(watcher) => {
+            let mut closing = received.connection.closing.clone();
+            let drain = Box::pin(async move { closing.wait_for_drain().await });
+            let body = EventBody::new(watcher, drain);
+            protected(reply(StatusCode::OK, EVENTS, Body::Events(Box::new(body))))
+        }
+        Err(error) => failure(&Error::unavailable(error.to_string()), JSON),
+    }
+}
+
+/// On a control thread: it goes through models.
+async fn send_document(state: &ServerState, received: &Received<'_>) -> Response {
+    let engine = state.engine.clone();
+    let models = Models::of_query(received.sender.head.query().unwrap_or_default());
+    let has_console = state.console.is_some();
+    let write = move || openapi::document(&engine, &models?, has_console);
+    let written = state.engine.control().query(write).await.flatten();
+    protected(ok_or_failure(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::request::route;
+
+    /// Routes of extensions that are not built answer that, and are not described.
+    const NOT_DESCRIBED: [&str; 2] = ["trace/setting", "register"];
+
+    #[test]
+    fn what_the_document_describes_is_answered() {
+        let routes = openapi::base_routes();
+        assert!(routes.len() > 25);
+        for (path, method) in routes {
+            let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");
+            let method: Method = method.parse().expect("a method");
+            match route::parse(&filled) {
+                Some(route) => assert!(route.allows(&method), "{method} {path}"),
+                None => assert!(parse(&filled, true).is_some() && method == Method::GET, "{path}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_answered_is_described() {
+        let described: BTreeSet<(String, String)> = openapi::base_routes().into_iter().collect();
+        let model = "/v2/models/{model_name}";
+        let actions =
+            ["", "/ready", "/config", "/stats", "/infer", "/generate", "/generate_stream"];
+        let of_versions = actions.iter().map(|a| format!("{model}/versions/{{model_version}}{a}"));
+        let of_models = actions.iter().map(|action| format!("{model}{action}"));
+        let others =
+            ["/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/stats", "/v2/logging"];
+        let repository = ["index", "models/{model_name}/load", "models/{model_name}/unload"];
+        let repository = repository.map(|path| format!("/v2/repository/{path}"));
+        let regions = ["system", "cuda"].map(|kind| format!("/v2/{kind}sharedmemory"));
+        let regions =
+            regions.iter().flat_map(|at| [format!("{at}/status"), format!("{at}/unregister")]);
+        let paths = of_versions.chain(of_models).chain(others.map(str::to_owned));
+        for path in paths.chain(repository).chain(regions) {
+            let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");
+            let route = route::parse(&filled).expect("a route");
+            for method in [Method::GET, Method::POST] {
+                let key = (path.clone(), method.to_string());
+                assert_eq!(described.contains(&key), route.allows(&method), "{method} {path}");
+            }
+        }
+        for path in described.iter().map(|(path, _)| path) {
+            assert!(!NOT_DESCRIBED.iter().any(|end| path.ends_with(&format!("/{end}"))), "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_console_only_the_document_is_there() {
+        for path in ["/", "/docs", "/console/events", "/console/index.html"] {
+            assert!(parse(path, true).is_some() && parse(path, false).is_none(), "{path}");
+        }
+        assert!(matches!(parse("/openapi.json", false), Some(ConsoleRoute::Document)));
+        for path in ["", "/console", "/console/", "/docs/", "/v2/docs", "/openapi.json/"] {
+            assert!(parse(path, true).is_none(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Inference answered with a line of JSON per response, where the client asks for it: beyond Triton, which
+//! refuses decoupled models here.
+
+use std::sync::Arc;
+
+use galatea_engine::{ServedModel, call::DecodedCall};
+use galatea_http1::RequestHead;
+use galatea_protocol::{
+    AnswerPlan,
+    http::{error_line, response_line},
+    http_status,
+};
+use galatea_types::{InferResponse, Response, Result};
+use http::StatusCode;
+
+use crate::{
+    request::{accepted, received::Received},
+    response::{
+        Response as HttpResponse,
+        answers::{JSON, failure, reply},
+        body::Body,
+        stream::ResponseStream,
+        streamed::StreamedBody,
+    },
+    state::ServerState,
+};
+
+const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// Whether the client names the media type, which `*/*` does not.
+pub(crate) fn are_accepted(headers: &RequestHead) -> bool {
+    accepted::is_named(headers, MEDIA_TYPE)
+}
+
+/// Waits for the first response, whose error decides the status; later errors are lines.
+pub(crate) async fn respond(
+    state: &ServerState,
+    received: &mut Received<'_>,
+    decoded: DecodedCall<AnswerPlan>,
+) -> HttpResponse {
+    let empty = end_of(decoded.model(), decoded.request().id.clone());
+    let started = ResponseStream::start(decoded, &mut received.exchange, &state.options.memory);
+    let (mut responses, plan) = match started {
+        Ok(started) => started,
+        Err(error) => return failure(&error, JSON),
+    };
+    let first = responses.next().await;
+    let status = status_for(&first);
+    let model = responses.model().clone();
+    let write = move |response: Response| write_line(response, &plan, &empty, &model);
+    let body = StreamedBody::new(state, first, responses, Arc::new(write));
+    reply(status, MEDIA_TYPE, Body::Streamed(Box::new(body)))
+}
+
+fn status_for(first: &Response) -> StatusCode {
+    match first {
+        Response { result: Some(Err(error)), .. } => {
+            let status = StatusCode::from_u16(http_status(error.code()));
+            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+/// The response that stands for an end without outputs.
+fn end_of(model: &ServedModel, id: String) -> InferResponse {
+    InferResponse {
+        model_name: model.config().name().clone(),
+        model_version: model.version(),
+        id,
+        parameters: Vec::new(),
+        outputs: Vec::new(),
+    }
+}
+
+fn write_line(
+    response: Response,
+    plan: &AnswerPlan,
+    empty: &InferResponse,
+    model: &ServedModel,
+) -> Option<Vec<u8>> {
+    let result: Result<InferResponse> = match response.result {
+        Some(result) => result,
+        None if plan.wants_empty_final() => Ok(empty.clone()),
+        None => return None,
+    };
+    let label = |output: &str, class| model.label(output, class);
+    let line = result.and_then(|r| response_line(r, response.is_final, plan, label));
+    Some(line.unwrap_or_else(|error| error_line(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::sent_head;
+
+    fn accepted(values: &[&'static str]) -> bool {
+        let headers: Vec<_> = values.iter().map(|value| ("Accept", *value)).collect();
+        are_accepted(&sent_head::with(&headers))
+    }
+
+    #[test]
+    fn lines_are_for_those_who_name_them() {
+        assert!(accepted(&["application/x-ndjson"]));
+        assert!(accepted(&["application/json;q=0.5, Application/X-NDJSON ; q=0.9"]));
+        assert!(accepted(&["text/html", "application/x-ndjson"]));
+        assert!(!accepted(&[]));
+        assert!(!accepted(&["*/*", "application/*", "application/json"]));
+        assert!(!accepted(&["application/x-ndjson;q=0"]));
+        assert!(!accepted(&["application/x-ndjson;q=0.000"]));
+        assert!(!accepted(&["application/x-ndjson2"]));
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests answered from what the engine knows: health, metadata, configuration, statistics.
+
+use galatea_engine::{Engine, ModelStatisticsEntry, ServedModel};
+use galatea_http1::RequestHead;
+use galatea_protocol::http::{model_metadata, server_metadata, statistics};
+use galatea_types::{Error, Result};
+
+use crate::{
+    request::{
+        accepted,
+        received::Received,
+        route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
+    },
+    response::{
+        Response,
+        answers::{
+            JSON, TEXT, failure, health, health_as_json, leaving, not_found, ok_json,
+            ok_or_failure, ready_but,
+        },
+    },
+    state::ServerState,
+};
+
+/// `head`: of the request, which may ask for JSON.
+pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead) -> Response {
+    let engine = &state.engine;
+    match route {
+        Route::Live if wants_json(head) => health_as_json("live", state.is_live()),
+        Route::Live => health(state.is_live()),
+        // Said in another way than "not ready", which may pass: this server will not come back.
+        Route::Ready if engine.is_leaving() => leaving(),
+        Route::Ready if wants_json(head) => {
+            health_as_json("ready", state.is_live() && engine.is_ready())
+        }
+        Route::Ready => {
+            match (state.is_live() && engine.is_ready(), engine.repository_problems().len()) {
+                (true, away @ 1..) => ready_but(away),
+                (is_ready, _) => health(is_ready),
+            }
+        }
+        Route::ServerMetadata => ok_json(server_metadata(
+            &engine.options().server_id,
+            engine.version(),
+            engine.extensions(),
+        )),
+        Route::Model(action, model) => respond_for_model(state, action, model),
+        Route::NamedRepository => {
+            failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
+        }
+        Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
+        Route::TraceSetting => not_supported("trace"),
+        // Answered elsewhere.
+        Route::AllStatistics
+        | Route::RepositoryIndex
+        | Route::Load(_)
+        | Route::Unload(_)
+        | Route::Logging => not_found(),
+    }
+}
+
+/// The protocol has a body in JSON for the health of a server, Triton an empty one. Clients of Triton do not ask for JSON;
+/// the SDK of KServe does not either, and reads it.
+fn wants_json(head: &RequestHead) -> bool {
+    const OF_KSERVE: &[u8] = b"python-httpx/";
+    let is_of_kserve = || head.get("user-agent").is_some_and(|agent| agent.starts_with(OF_KSERVE));
+    accepted::is_named(head, JSON) || is_of_kserve()
+}
+
+/// Whether one model is ready. A model that is not, or not there, is answered with 400.
+pub(crate) async fn model_ready(state: &ServerState, path: ModelPath<'_>) -> Response {
+    let version = match path.version() {
+        Ok(version) => version,
+        Err(error) => return failure(&error, JSON),
+    };
+    match state.engine.control().is_model_ready(path.name, version).await {
+        Ok(true) => health(true),
+        Ok(false) => failure(&Error::invalid_arg("Model version not ready"), TEXT),
+        Err(error) => failure(&error, TEXT),
+    }
+}
+
+fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<'_>) -> Response {
+    let version = match model.version() {
+        Ok(version) => version,
+        Err(error) => return failure(&error, JSON),
+    };
+    let found = || state.engine.model(model.name, version);
+    match action {
+        ModelAction::Metadata => ok_or_failure(found().map(|m| metadata(&m, version))),
+        ModelAction::Config => ok_or_failure(
+            found().map(|m| galatea_config::to_json(m.current_config().raw()).into_bytes()),
+        ),
+        ModelAction::Statistics => {
+            ok_or_failure(statistics_of(&state.engine, Some(model.name), version))
+        }
+        ModelAction::TraceSetting => not_supported("trace"),
+        // Answered elsewhere.
+        ModelAction::Ready
+        | ModelAction::Infer
+        | ModelAction::Generate
+        | ModelAction::GenerateStream => not_found(),
+    }
+}
+
+/// A version that is asked for is the only one shown.
+fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
+    match version {
+        Some(version) => model_metadata(model.config(), &[version]),
+        None => model_metadata(model.config(), &model.ready_versions()),
+    }
+}
+
+/// Of every model there is: on a control thread, for there may be thousands.
+pub(crate) async fn all_statistics(state: &ServerState, received: &Received<'_>) -> Response {
+    let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
+    let list = move || {
+        let mut entries = engine.statistics(None, None)?;
+        entries.retain(|entry| caller.may_read(&entry.name));
+        Ok(statistics_document(&entries))
+    };
+    ok_or_failure(state.engine.control().query(list).await.flatten())
+}
+
+fn statistics_of(engine: &Engine, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
+    Ok(statistics_document(&engine.statistics(name, version)?))
+}
+
+fn statistics_document(entries: &[ModelStatisticsEntry]) -> Vec<u8> {
+    statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics)))
+}
+
+/// No region can be registered yet: there is none to list and none to unregister.
+fn shared_memory(
+    kind: SharedMemoryKind,
+    action: SharedMemoryAction,
+    region: Option<&str>,
+) -> Response {
+    let kind = match kind {
+        SharedMemoryKind::System => "system",
+        SharedMemoryKind::Cuda => "cuda",
+    };
+    match (action, region) {
+        (SharedMemoryAction::Status, None) => ok_json(b"[]".to_vec()),
+        (SharedMemoryAction::Status, Some(region)) => {
+            let text = format!("Unable to find {kind} shared memory region: '{region}'");
+            failure(&Error::not_found(text), JSON)
+        }
+        (SharedMemoryAction::Unregister, _) => ok_json(Vec::new()),
+        (SharedMemoryAction::Register, _) => not_supported(&format!("{kind} shared memory")),
+    }
+}
+
+fn not_supported(what: &str) -> Response {
+    failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
+}

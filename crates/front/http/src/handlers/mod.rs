@@ -1,0 +1,12 @@
+//! Handlers: each answers the requests of a few routes.
+
+pub(crate) mod console;
+pub(crate) mod generate;
+pub(crate) mod infer;
+mod lines;
+mod load_report;
+pub(crate) mod log_settings;
+pub(crate) mod management;
+pub(crate) mod metrics;
+pub(crate) mod repository;
+mod work;

@@ -1,0 +1,91 @@
+//! The model repository: index, load, unload. What reads files or waits for a model runs on the
+//! engine's control threads.
+
+use bytes::Bytes;
+use galatea_engine::{IndexEntry, LoadOverrides};
+use galatea_frontend::{Action, Caller};
+use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
+use galatea_types::Result;
+
+use crate::{
+    request::received::Received,
+    response::{Response, answers::ok_or_failure},
+    state::ServerState,
+};
+
+pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> Response {
+    let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
+    let body = body_of(state, received).await;
+    let list = move || {
+        let mut rows = engine.repository_index(protocol::decode_index(&body?)?)?;
+        rows.retain(|row| caller.may_read(&row.name));
+        Ok(index_document(&rows))
+    };
+    ok_or_failure(state.engine.control().query(list).await.flatten())
+}
+
+fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
+    let rows: Vec<_> = entries
+        .iter()
+        .map(|entry| IndexRow {
+            name: &entry.name,
+            version: entry.version,
+            state: entry.state,
+            reason: &entry.reason,
+        })
+        .collect();
+    protocol::repository_index(&rows)
+}
+
+pub(crate) async fn load(
+    state: &ServerState,
+    name: String,
+    received: &mut Received<'_>,
+) -> Response {
+    let body = body_of(state, received).await;
+    ok_or_failure(load_now(state, name, body).await)
+}
+
+/// The files in the body may be large.
+async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
+    let body = body?;
+    let decode = {
+        let size = body.len();
+        state.options.heavy_work.run_sized(size, move || protocol::decode_load(&body))
+    };
+    let LoadRequest { config, files } = decode.await??;
+    let control = state.engine.control();
+    control.load(name, LoadOverrides { config, files }).await?;
+    Ok(Vec::new())
+}
+
+pub(crate) async fn unload(
+    state: &ServerState,
+    name: String,
+    received: &mut Received<'_>,
+) -> Response {
+    let body = body_of(state, received).await;
+    ok_or_failure(unload_now(state, name, body, &received.sender.caller).await)
+}
+
+async fn unload_now(
+    state: &ServerState,
+    name: String,
+    body: Result<Bytes>,
+    caller: &Caller,
+) -> Result<Vec<u8>> {
+    let body = body?;
+    let size = body.len();
+    let decode = move || protocol::decode_unload(&body);
+    let with_dependents = state.options.heavy_work.run_sized(size, decode).await??;
+    if with_dependents {
+        // Those may be any models.
+        caller.check(&Action::ControlServer)?;
+    }
+    state.engine.control().unload(name, with_dependents).await?;
+    Ok(Vec::new())
+}
+
+async fn body_of(state: &ServerState, received: &mut Received<'_>) -> Result<Bytes> {
+    Ok(received.body(None, state.json_limit()).await?)
+}

@@ -1,0 +1,256 @@
+//! The pieces of a body, joined as they come.
+
+use bytes::{BufMut, Bytes};
+use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
+
+use crate::io::body_error::{BodyError, SizeLimit};
+
+/// A body up to this size is not counted to the budget: the number of connections bounds those.
+const UNCOUNTED: usize = 4 << 10;
+/// Most bytes of a body in chunks that are read at once; the buffer for them grows to this.
+pub(crate) const READ_BUFFER: usize = 64 << 10;
+/// The budget is asked for so much at a time.
+const COUNTED_AT_ONCE: usize = 64 << 10;
+/// An announced length is believed up to this size, and beyond up to so many times what has come, or twice as many if that
+/// is all. Each step copies what has come, and holds it twice meanwhile.
+const BELIEVED: usize = 64 << 10;
+const BELIEVED_TIMES: usize = 16;
+
+/// Joins the pieces of a body.
+pub(crate) struct Collector<'m> {
+    expected: usize,
+    limit: SizeLimit,
+    /// Bytes before the content, so that what follows the header is aligned.
+    padding: usize,
+    /// The content needs no alignment: a body in one piece is used as it is.
+    has_free_placement: bool,
+    whole: Option<Bytes>,
+    block: Option<AlignedBlock>,
+    /// Room of the block, padding included.
+    room: usize,
+    size: usize,
+    memory: &'m mut MemoryReservation,
+    /// Of the size, rounded up; the buffer of the socket is counted besides.
+    counted: usize,
+}
+
+impl<'m> Collector<'m> {
+    /// `expected`: how many bytes will come, 0 where that is not known.
+    pub fn new(
+        expected: usize,
+        header_length: Option<usize>,
+        limit: SizeLimit,
+        memory: &'m mut MemoryReservation,
+    ) -> Self {
+        let behind_boundary = header_length.unwrap_or(0) % BUFFER_ALIGNMENT;
+        Self {
+            expected,
+            limit,
+            padding: (BUFFER_ALIGNMENT - behind_boundary) % BUFFER_ALIGNMENT,
+            has_free_placement: header_length.is_none(),
+            whole: None,
+            block: None,
+            room: 0,
+            size: 0,
+            memory,
+            counted: 0,
+        }
+    }
+
+    /// Bytes that have come.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Takes the next piece, which is used as it is where it is all there is.
+    pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
+        let is_first = self.whole.is_none() && self.block.is_none();
+        if is_first && self.has_free_placement && data.len() >= self.expected {
+            self.has_read(data.len())?;
+            self.whole = Some(data);
+            return Ok(());
+        }
+        self.extend(&data)
+    }
+
+    /// Takes a copy of the next piece.
+    pub fn extend(&mut self, data: &[u8]) -> Result<(), BodyError> {
+        self.has_read(data.len())?;
+        let mut block = match self.block.take() {
+            Some(block) if self.padding + self.size <= self.room => block,
+            outgrown => self.grown(outgrown)?,
+        };
+        block.extend_from_slice(data);
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Room for at most `most` bytes of a body that is as long as expected, to be read into: what comes is told by
+    /// [`has_read`](Self::has_read).
+    pub fn room(&mut self, most: usize) -> Result<impl BufMut, BodyError> {
+        let block = match self.block.take() {
+            Some(block) if self.padding + self.size < self.room => block,
+            outgrown => self.grown(outgrown)?,
+        };
+        let room = self.room - self.padding - self.size;
+        Ok(self.block.insert(block).spare(room.min(most)))
+    }
+
+    /// So many bytes have come.
+    pub fn has_read(&mut self, count: usize) -> Result<(), BodyError> {
+        self.size += count;
+        self.limit.check(self.size)?;
+        self.count()
+    }
+
+    /// Asks the budget for what has come and is not counted yet.
+    fn count(&mut self) -> Result<(), BodyError> {
+        if self.size > self.counted.max(UNCOUNTED) {
+            let most = self.expected.max(self.size);
+            let size = self.size.next_multiple_of(COUNTED_AT_ONCE).min(most);
+            let buffer = if self.counted == 0 { READ_BUFFER.min(most) } else { 0 };
+            self.memory.try_grow(size - self.counted + buffer)?;
+            self.counted = size;
+        }
+        Ok(())
+    }
+
+    /// Room for what is to come, of the length that was announced. A last step that would add less than as much again is
+    /// taken together with the one before it: it would copy nearly all.
+    fn believed(&self) -> usize {
+        let believed = BELIEVED.max(self.size.saturating_mul(BELIEVED_TIMES));
+        if believed.saturating_mul(2) >= self.expected { self.expected } else { believed }
+    }
+
+    /// A larger block with what has come before.
+    fn grown(&mut self, outgrown: Option<AlignedBlock>) -> Result<AlignedBlock, BodyError> {
+        let capacity = if self.size > self.expected {
+            // No length was announced: the block doubles.
+            self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 })
+        } else {
+            self.believed()
+        };
+        let capacity = capacity.min(self.limit.most.max(self.size)).max(self.size);
+        self.room = self.padding + capacity;
+        let mut block =
+            AlignedBlock::try_with_capacity(self.room).map_err(|_| BodyError::NoMemory)?;
+        match outgrown {
+            Some(mut outgrown) => block.extend_from_slice(outgrown.as_mut_slice()),
+            None => {
+                block.extend_zeroed(self.padding);
+                block.extend_from_slice(self.whole.take().as_deref().unwrap_or_default());
+            }
+        }
+        Ok(block)
+    }
+
+    pub fn finish(self) -> Bytes {
+        let Some(block) = self.block else { return self.whole.unwrap_or_default() };
+        let length = block.len();
+        block.into_bytes().slice(self.padding..length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::MemoryBudget;
+
+    use super::*;
+
+    fn collect(pieces: &[&'static [u8]], header_length: Option<usize>) -> Result<Bytes, BodyError> {
+        let expected = pieces.iter().map(|p| p.len()).sum();
+        let mut memory = MemoryReservation::default();
+        let mut collector =
+            Collector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
+        pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
+        Ok(collector.finish())
+    }
+
+    #[test]
+    fn binary_data_is_aligned_however_the_body_is_cut() {
+        for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]]
+        {
+            let body = collect(pieces, Some(6)).expect("short body");
+            assert_eq!(&body[..], b"{json}DATA");
+            let data = body.slice(6..10);
+            assert!(data.as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn long_bodies_are_whole_and_aligned_whether_announced_or_not() {
+        let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
+        for expected in [content.len(), 0] {
+            let mut memory = MemoryReservation::default();
+            let mut collector = Collector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
+            for piece in content.chunks(50_000) {
+                collector.push(Bytes::copy_from_slice(piece)).expect("no limit");
+            }
+            let body = collector.finish();
+            assert!(body == content);
+            assert!(body.slice(7..).as_ptr().addr().is_multiple_of(BUFFER_ALIGNMENT));
+        }
+    }
+
+    #[test]
+    fn json_in_one_piece_is_not_copied() {
+        let piece: &'static [u8] = b"{\"inputs\":[]}";
+        assert_eq!(collect(&[piece], None).expect("short").as_ptr(), piece.as_ptr());
+        assert_eq!(&collect(&[b"{\"a\"", b":1}"], None).expect("short")[..], b"{\"a\":1}");
+        assert!(collect(&[], None).expect("empty").is_empty());
+    }
+
+    #[test]
+    fn the_limit_holds_for_bodies_of_unknown_length() {
+        let mut memory = MemoryReservation::default();
+        let mut collector = Collector::new(0, None, SizeLimit::of_json(100), &mut memory);
+        collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
+        let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
+        assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
+    }
+
+    #[test]
+    fn an_announced_length_takes_memory_as_bytes_come() {
+        let budget = MemoryBudget::new(1 << 20);
+        let mut memory = budget.reservation();
+        let mut collector = Collector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
+        let piece = Bytes::from(vec![0; 10_000]);
+        collector.push(piece.clone()).expect("little");
+        assert!(collector.room <= 10_000 * BELIEVED_TIMES + BUFFER_ALIGNMENT, "{}", collector.room);
+        let refused = (0..1000).find_map(|_| collector.push(piece.clone()).err());
+        assert!(matches!(refused, Some(BodyError::OverBudget(_))), "{refused:?}");
+        drop(memory);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn an_announced_body_never_takes_more_room_than_its_length() {
+        let length = 60_000_000;
+        let mut memory = MemoryReservation::default();
+        let mut collector = Collector::new(length, Some(100), SizeLimit::NONE, &mut memory);
+        let piece = Bytes::from(vec![0; 250_000]);
+        let mut rooms = vec![];
+        for _ in 0..length / piece.len() {
+            collector.push(piece.clone()).expect("within the length");
+            rooms.push(collector.room);
+        }
+        rooms.dedup();
+        assert!(rooms.iter().all(|room| *room <= length + BUFFER_ALIGNMENT), "{rooms:?}");
+        assert!(rooms.is_sorted() && rooms.len() <= 3, "{rooms:?}");
+        let copied: usize = rooms.iter().rev().skip(1).sum();
+        assert!(copied <= length / 4, "{rooms:?}");
+    }
+
+    #[test]
+    fn a_body_is_counted_once_with_the_buffer_it_is_read_into() {
+        let budget = MemoryBudget::new(1 << 20);
+        for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
+            let mut memory = budget.reservation();
+            let mut collector = Collector::new(size, None, SizeLimit::NONE, &mut memory);
+            vec![0; size].chunks(3000).for_each(|piece| {
+                collector.push(Bytes::copy_from_slice(piece)).expect("within the budget");
+            });
+            assert_eq!(memory.bytes(), counted);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The HTTP front end (KServe v2 with Triton's extensions) and the metrics endpoint.
+//!
+//! Connections and threads are those of `galatea-frontend`; the model's work happens on the instance threads of the
+//! engine.
+//!
+//! ```no_run
+//! # fn main() -> std::io::Result<()> {
+//! # let engine = galatea_engine::Engine::new(Default::default(), Default::default());
+//! let listener = std::net::TcpListener::bind("127.0.0.1:8000")?;
+//! println!("listening on {}", listener.local_addr()?);
+//! let server = galatea_http::serve(listener, &engine, &galatea_http::HttpOptions::default())?;
+//! let cut_off = server.shut_down(std::time::Duration::from_secs(30));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No
+//! request blocks a front end thread: what blocks runs on the control threads of the engine, and what takes long on those of `HeavyWork`. A panic in a request ends that
+//! request with 500 and nothing else.
+
+//!
+//! **Layers**, each of which uses only those below it: `server` listens; `connection` reads one request after the other;
+//! `service` routes a request to one of the `handlers`, or of the cloud platforms' (`cloud`); `request` has what came,
+//! `response` what goes; `state` is what all requests share; `io` is the stream and the bytes of bodies.
+
+#![warn(missing_docs)]
+
+mod cloud;
+mod compression;
+mod connection;
+mod handlers;
+mod io;
+mod options;
+mod request;
+mod response;
+mod server;
+mod service;
+mod state;
+
+pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, PathPatternError, SageMakerModels};
+pub use galatea_console::SharedAbout;
+pub use options::HttpOptions;
+pub use server::{serve, serve_cloud, serve_metrics};

@@ -1,0 +1,84 @@
+//! Who sends a request, whether it may be answered, and whether its client has not enough of the server already: asked
+//! before anything of its body is read.
+
+use galatea_frontend::{Action, Caller};
+
+use crate::{
+    request::{received::Received, same_site},
+    response::{
+        Response,
+        answers::{failure, not_admitted},
+    },
+    state::ServerState,
+};
+
+/// The refusal of a request whose sender may not do this.
+#[inline]
+pub(crate) fn refusal(
+    state: &ServerState,
+    received: &mut Received<'_>,
+    action: Action<'_>,
+    content_type: &'static str,
+) -> Option<Response> {
+    match state.options.authentication.is_active() {
+        true => asked(state, received, &action, (content_type, false)),
+        false => None,
+    }
+}
+
+/// The same for what browsers show, whose users type a key.
+pub(crate) fn refusal_of_page(
+    state: &ServerState,
+    received: &mut Received<'_>,
+    action: Action<'_>,
+    content_type: &'static str,
+) -> Option<Response> {
+    let is_asked = state.options.authentication.is_active();
+    is_asked.then(|| asked(state, received, &action, (content_type, true))).flatten()
+}
+
+/// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.
+#[inline]
+pub(crate) fn refusal_by_limits(
+    state: &ServerState,
+    received: &mut Received<'_>,
+    content_type: &'static str,
+) -> Option<Response> {
+    let connection = received.connection;
+    let (client, connection) = (&connection.client, &connection.account);
+    let identity = received.sender.caller.identity();
+    let account = state.options.client_limits.account(client, connection, identity)?;
+    received.sender.caller.count_to(Some(account));
+    received.begin_share().err().map(|error| failure(&error.into(), content_type))
+}
+
+fn asked(
+    state: &ServerState,
+    received: &mut Received<'_>,
+    action: &Action<'_>,
+    (content_type, is_page): (&'static str, bool),
+) -> Option<Response> {
+    let client = &received.connection.client;
+    let headers = received.sender.head;
+    let values = |name| headers.get_all(name);
+    match state.options.authentication.admit(client, values, || *action) {
+        Ok(caller) => admitted(received, caller),
+        Err(error) => {
+            let peer = client.peer;
+            if let Some(identity) = error.identity() {
+                received.exchange.is_by(identity);
+            }
+            Some(not_admitted(&error, (peer, is_page), content_type))
+        }
+    }
+}
+
+/// What a browser adds by itself, a page of another site could have had it send.
+fn admitted(received: &mut Received<'_>, caller: Caller) -> Option<Response> {
+    if let Some(identity) = caller.identity() {
+        received.exchange.is_by(identity);
+    }
+    let is_browser = caller.is_browser();
+    received.sender.caller = caller;
+    is_browser.then(|| same_site::refusal(received.sender.head)).flatten()
+}

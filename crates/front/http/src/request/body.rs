@@ -1,0 +1,102 @@
+//! Reading request bodies, so that binary tensors in them are aligned without another copy.
+
+use std::future::poll_fn;
+
+use bytes::Bytes;
+use galatea_frontend::{CallAccount, ClientLimitError};
+use galatea_http1::Framing;
+use galatea_types::{ClientShare, LockExt, MemoryReservation};
+
+use crate::{
+    io::{
+        body_error::{BodyError, SizeLimit},
+        body_limits::TURN,
+        collector::Collector,
+    },
+    state::Connection,
+};
+
+/// What a body takes while it comes.
+pub(crate) struct Taken<'r> {
+    /// Of the server's budget.
+    pub memory: &'r mut MemoryReservation,
+    /// Of its client's limits.
+    pub share: GrowingShare<'r>,
+}
+
+/// What a body whose length was not announced takes of its client's limits; nothing where there are none.
+pub(crate) struct GrowingShare<'r>(pub Option<(&'r CallAccount, &'r mut ClientShare)>);
+
+impl GrowingShare<'_> {
+    fn grow(&mut self, bytes: usize) -> Result<(), ClientLimitError> {
+        match &mut self.0 {
+            Some((account, share)) if bytes > 0 => account.grow(share, bytes),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads a whole request body, of at most `limit` bytes.
+///
+/// With a `header_length` the byte behind the JSON header, where the first binary tensor starts, lies on
+/// [`BUFFER_ALIGNMENT`](galatea_types::BUFFER_ALIGNMENT): a short body is copied there from what was read with its head,
+/// and a long one is read to where it stays. Memory is taken as bytes come, whatever length was announced, and counted
+/// as `taken`.
+pub(crate) async fn read(
+    connection: &Connection,
+    framing: Framing,
+    header_length: Option<usize>,
+    limit: SizeLimit,
+    taken: Taken<'_>,
+) -> Result<Bytes, BodyError> {
+    let expected = usize::try_from(framing.length().unwrap_or(0)).unwrap_or(usize::MAX);
+    limit.check(expected)?;
+    let Taken { memory, mut share } = taken;
+    let mut collector = Collector::new(expected, header_length, limit, memory);
+    let mut left_of_turn = TURN;
+    loop {
+        let before = collector.size();
+        let read_some =
+            poll_fn(|context| connection.io.lock_unpoisoned().poll_body(context, &mut collector));
+        let is_whole = read_some.await?;
+        let came = collector.size() - before;
+        share.grow(came)?;
+        if is_whole {
+            return Ok(collector.finish());
+        }
+        left_of_turn = after(came, left_of_turn).await;
+    }
+}
+
+/// Gives way once a turn is over. Returns what is left of the turn.
+async fn after(size: usize, left_of_turn: usize) -> usize {
+    match left_of_turn.checked_sub(size) {
+        Some(left) => left,
+        None => {
+            tokio::task::yield_now().await;
+            TURN
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_long_body_lets_the_other_connections_of_its_thread_have_their_turn() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut given_way = |size, left| {
+            let mut turn = pin!(after(size, left));
+            let first = turn.as_mut().poll(&mut context);
+            if first.is_pending() { (true, turn.poll(&mut context)) } else { (false, first) }
+        };
+        assert_eq!(given_way(1000, TURN), (false, Poll::Ready(TURN - 1000)));
+        assert_eq!(given_way(64 << 10, 1000), (true, Poll::Ready(TURN)));
+    }
+}

@@ -1,0 +1,10 @@
+//! A request as it came: its route and its sender, its body, and whether it is answered at all.
+
+pub(crate) mod accepted;
+pub(crate) mod admission;
+mod body;
+pub(crate) mod received;
+pub(crate) mod route;
+pub(crate) mod same_site;
+#[cfg(test)]
+pub(crate) mod sent_head;

@@ -1,0 +1,148 @@
+//! A request as it came in, with what is held for it.
+
+use std::sync::Arc;
+
+use galatea_engine::call::{FoundModel, InferCall};
+use galatea_frontend::{Activity, Call, Caller, ClientLimitError, Exchange, HeaderForwarding};
+use galatea_http1::RequestHead;
+use galatea_types::{
+    ClientShare, Identity, InferRequest, MemoryReservation, Protocol, Result, TraceContext,
+};
+
+use crate::{
+    io::body_error::{BodyError, SizeLimit},
+    request::{
+        body::{self, GrowingShare, Taken},
+        route::ModelPath,
+    },
+    state::{Connection, PROTOCOL, ServerState},
+};
+
+/// What a request asks for, as the log calls it.
+pub(crate) fn call_of(head: &RequestHead) -> Call<'_> {
+    Call { protocol: PROTOCOL, method: head.method().as_str(), path: head.path() }
+}
+
+/// The client's span. Several of them count as none.
+fn traceparent(head: &RequestHead) -> Option<&[u8]> {
+    let mut all = head.get_all(TraceContext::HEADER);
+    let one = all.next()?;
+    all.next().is_none().then_some(one)
+}
+
+/// A request whose body may not have been read yet.
+pub(crate) struct Received<'c> {
+    /// Who sends it, as its head says.
+    pub sender: Sender<'c>,
+    activity: &'c Arc<Activity>,
+    /// What the requests of its connection share.
+    pub connection: &'c Arc<Connection>,
+    is_last: bool,
+    /// What is told of the request.
+    pub exchange: Exchange,
+    /// What the body takes of the server's budget.
+    pub memory: MemoryReservation,
+}
+
+/// Who sends a request.
+pub(crate) struct Sender<'c> {
+    pub head: &'c RequestHead,
+    /// Anybody, until that was asked.
+    pub caller: Caller,
+    /// What the request takes of its client's limits.
+    share: Option<Box<ClientShare>>,
+    forwarding: &'c HeaderForwarding,
+}
+
+/// The service has asked, before anything of the body was read, whether the sender may do what its route is for, and has
+/// taken its share.
+impl galatea_types::Sender for Sender<'_> {
+    const PROTOCOL: Protocol = Protocol::Http;
+
+    fn check(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn identity(&self) -> Option<&Arc<Identity>> {
+        self.caller.identity()
+    }
+
+    fn take_share(&mut self, _: usize) -> Result<Option<Box<ClientShare>>> {
+        Ok(self.share.take())
+    }
+
+    fn forward_headers(&self, request: &mut InferRequest) -> Result<()> {
+        self.forwarding.forward(self.head.headers(), request)
+    }
+}
+
+impl<'c> Received<'c> {
+    pub fn new(
+        head: &'c RequestHead,
+        activity: &'c Arc<Activity>,
+        connection: &'c Arc<Connection>,
+        state: &'c ServerState,
+    ) -> Self {
+        let (peer, options) = (connection.client.peer, &state.options);
+        let (caller, forwarding) = (Caller::default(), &options.header_forwarding);
+        Self {
+            exchange: options.requests.begin(peer, &call_of(head), traceparent(head)),
+            sender: Sender { head, caller, share: None, forwarding },
+            activity,
+            connection,
+            is_last: false,
+            memory: options.memory.reservation(),
+        }
+    }
+
+    /// Whether the connection is to be closed after this request.
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// The length of the body, where the client has said it.
+    pub fn content_length(&self) -> Option<u64> {
+        self.sender.head.framing().length()
+    }
+
+    /// The whole body, of at most `limit` bytes; see [`request_body::read`].
+    pub async fn body(
+        &mut self,
+        header_length: Option<usize>,
+        limit: SizeLimit,
+    ) -> Result<bytes::Bytes, BodyError> {
+        let framing = self.sender.head.framing();
+        let _receiving = self.activity.receive();
+        let share = match (self.sender.caller.account(), &mut self.sender.share) {
+            (Some(account), Some(share)) if framing.length().is_none() => {
+                Some((account, share.as_mut()))
+            }
+            _ => None,
+        };
+        let taken = Taken { memory: &mut self.memory, share: GrowingShare(share) };
+        let read = body::read(self.connection, framing, header_length, limit, taken).await;
+        self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
+        self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
+        read
+    }
+
+    /// Takes what the request needs of its client's limits, as far as its head says it.
+    pub fn begin_share(&mut self) -> Result<(), ClientLimitError> {
+        let bytes = self.content_length().unwrap_or_default();
+        self.sender.share =
+            self.sender.caller.begin(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        Ok(())
+    }
+
+    /// Finds the model that the path names.
+    pub fn find_model(&mut self, state: &ServerState, path: ModelPath<'_>) -> Result<FoundModel> {
+        let (sender, exchange) = (&self.sender, &mut self.exchange);
+        FoundModel::find(&state.engine, path.name, || path.version(), sender, exchange)
+    }
+
+    /// Admits the request, whose body is there, with `decoded` bytes beside it. The call holds the memory of the body from
+    /// now on.
+    pub fn admit(&mut self, found: FoundModel, decoded: usize) -> Result<InferCall> {
+        found.admit(&mut self.sender, std::mem::take(&mut self.memory), decoded)
+    }
+}

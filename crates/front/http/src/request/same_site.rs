@@ -1,0 +1,42 @@
+//! Requests that a page of another site has its visitor's browser send. No such page can read the answers, but calls that
+//! change something must not be made in a visitor's name.
+
+use galatea_http1::RequestHead;
+use galatea_types::Error;
+
+use crate::response::{
+    Response,
+    answers::{JSON, forbidden},
+};
+
+/// Browsers say with it where the page is from, and pages cannot change it. Other clients do not send it.
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// The refusal of a request that another site's page has made, also where that site is another port of this host.
+pub(crate) fn refusal(headers: &RequestHead) -> Option<Response> {
+    let site = headers.get(FETCH_SITE)?;
+    let is_foreign = site != b"same-origin" && site != b"none";
+    is_foreign.then(|| {
+        forbidden(Error::invalid_arg(
+            "this call is refused to pages of other sites: the browser sent it with 'Sec-Fetch-Site: cross-site' or \
+             'same-site'; make it from the server's own page or from a program",
+        ), JSON)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::sent_head;
+
+    #[test]
+    fn only_what_another_sites_page_sends_is_refused() {
+        assert!(refusal(&sent_head::with(&[])).is_none());
+        for (site, is_refused) in
+            [("same-origin", false), ("none", false), ("same-site", true), ("cross-site", true)]
+        {
+            let headers = sent_head::with(&[("Sec-Fetch-Site", site)]);
+            assert_eq!(refusal(&headers).is_some(), is_refused, "{site}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The responses that handlers are made of, and the content types.
+
+use galatea_frontend::{AccessError, ClientLimitError, Peer, Restriction};
+use galatea_http1::names;
+use galatea_protocol::{http::error_body, http_status};
+use galatea_types::{Code, Error};
+use http::StatusCode;
+
+use crate::response::{Response, body::Body};
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const TEXT: &str = "text/plain";
+
+pub(crate) fn reply(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(status, body);
+    response.head.set(names::CONTENT_TYPE, content_type);
+    response
+}
+
+pub(crate) fn ok_json(body: Vec<u8>) -> Response {
+    reply(StatusCode::OK, JSON, body.into())
+}
+
+/// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
+/// Triton gets with such a request: JSON where its handler sets that early, else text.
+pub(crate) fn failure(error: &Error, content_type: &'static str) -> Response {
+    if let Some(limit) = ClientLimitError::of(error) {
+        return too_many(limit, error, content_type);
+    }
+    let status = match AccessError::of(error) {
+        Some(refused) => status_of_refusal(refused),
+        None => StatusCode::from_u16(http_status(error.code()))
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    };
+    let body = error_body(error.message()).into();
+    let mut response = failed(reply(status, content_type, body), error.clone());
+    if error.code() == Code::Exhausted {
+        // What the connection keeps, its read buffer above all, is wanted back.
+        response.head.set(names::CONNECTION, "close");
+    }
+    response
+}
+
+/// 429, and when to try again: its client has as much of the server as it may.
+fn too_many(limit: &ClientLimitError, error: &Error, content_type: &'static str) -> Response {
+    let body = error_body(error.message()).into();
+    let mut response = reply(StatusCode::TOO_MANY_REQUESTS, content_type, body);
+    response.head.set(names::RETRY_AFTER, limit.wait_seconds());
+    failed(response, error.clone())
+}
+
+/// The response to a request that failed for this reason.
+pub(crate) fn failed(mut response: Response, reason: Error) -> Response {
+    response.failed = Some(reason);
+    response
+}
+
+/// An error that has a status of its own.
+fn refusal(status: StatusCode, content_type: &'static str, reason: Error) -> Response {
+    failed(reply(status, content_type, error_body(reason.message()).into()), reason)
+}
+
+pub(crate) fn ok_or_failure(result: Result<Vec<u8>, Error>) -> Response {
+    match result {
+        Ok(json) => ok_json(json),
+        Err(error) => failure(&error, JSON),
+    }
+}
+
+pub(crate) fn not_found() -> Response {
+    refusal(StatusCode::NOT_FOUND, TEXT, Error::not_found("Not Found"))
+}
+
+pub(crate) fn method_not_allowed(content_type: &'static str) -> Response {
+    let reason = Error::unsupported("Method Not Allowed");
+    refusal(StatusCode::METHOD_NOT_ALLOWED, content_type, reason)
+}
+
+/// 200 for probes, and words for people: everyone may ask this, so that which repository it is stands in the log alone.
+pub(crate) fn ready_but(repositories_away: usize) -> Response {
+    let text = format!(
+        "ready; {repositories_away} of the model repositories cannot be read now: the log says which and why, and what is \
+         loaded stays\n"
+    );
+    reply(StatusCode::OK, TEXT, Body::from(text.into_bytes()))
+}
+
+/// 503 with an empty body: the readiness of a server that is about to exit.
+pub(crate) fn leaving() -> Response {
+    reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, Body::default())
+}
+
+/// A call that needs a header which the client did not bring, or with another value.
+pub(crate) fn restricted(restriction: &Restriction) -> Response {
+    let text = format!("This API is restricted, expecting header '{}'", restriction.header());
+    forbidden(Error::invalid_arg(text), TEXT)
+}
+
+fn status_of_refusal(error: &AccessError) -> StatusCode {
+    match error {
+        AccessError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        AccessError::Denied { .. } | AccessError::Closed { .. } => StatusCode::FORBIDDEN,
+    }
+}
+
+/// How clients can prove who they are. Browsers ask their users for the second.
+const CHALLENGE: &str = "Bearer realm=\"galatea\"";
+const BROWSER_CHALLENGE: &str = "Basic realm=\"galatea\", charset=\"UTF-8\"";
+
+/// 401 or 403: the client has not proved who it is, or may not. The log is told where it is.
+pub(crate) fn not_admitted(
+    error: &AccessError,
+    (peer, is_page): (Peer, bool),
+    content_type: &'static str,
+) -> Response {
+    let status = status_of_refusal(error);
+    let text = error.to_string();
+    let mut response = reply(status, content_type, error_body(&text).into());
+    if status == StatusCode::UNAUTHORIZED {
+        response.head.add(names::WWW_AUTHENTICATE, CHALLENGE);
+        if is_page {
+            response.head.add(names::WWW_AUTHENTICATE, BROWSER_CHALLENGE);
+        }
+    }
+    failed(response, Error::invalid_arg(format!("{text} (client {peer})")))
+}
+
+/// 403: who asks may not have this, whatever is asked for.
+pub(crate) fn forbidden(reason: Error, content_type: &'static str) -> Response {
+    refusal(StatusCode::FORBIDDEN, content_type, reason)
+}
+
+/// The same status with the body of the protocol: whether the server is `what`.
+pub(crate) fn health_as_json(what: &str, is_well: bool) -> Response {
+    let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    reply(status, JSON, Body::from(format!("{{\"{what}\":{is_well}}}").into_bytes()))
+}
+
+/// 200 or 400 with an empty body: what health checks answer.
+pub(crate) fn health(is_well: bool) -> Response {
+    let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    reply(status, TEXT, Body::default())
+}

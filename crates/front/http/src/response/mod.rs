@@ -1,0 +1,29 @@
+//! A response: its head, and its body in each of the forms that there are.
+
+pub(crate) mod answers;
+pub(crate) mod body;
+mod counted;
+pub(crate) mod events;
+pub(crate) mod stream;
+pub(crate) mod streamed;
+
+use galatea_http1::ResponseHead;
+use galatea_types::Error;
+use http::StatusCode;
+
+use crate::response::body::Body;
+
+/// The response to a request.
+pub(crate) struct Response {
+    pub head: ResponseHead,
+    pub body: Body,
+    /// Why the request failed, for the log.
+    pub failed: Option<Error>,
+}
+
+impl Response {
+    /// Without headers.
+    pub fn new(status: StatusCode, body: Body) -> Self {
+        Self { head: ResponseHead::new(status), body, failed: None }
+    }
+}

@@ -1,0 +1,136 @@
+//! Bodies that are written while the model still works.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use galatea_frontend::{Answer, Call, Exchange, HeavyWork, HeavyWorkError, RequestGuard};
+use galatea_types::{MemoryBudget, Response};
+
+use crate::{
+    response::{counted::counted, stream::ResponseStream},
+    state::{PROTOCOL, ServerState},
+};
+
+/// What the log calls it; what it is about is known.
+const STREAM: Call<'_> = Call { protocol: PROTOCOL, method: "", path: "a stream of responses" };
+
+/// Writes a response as a piece of a body; `None` where there is nothing to write.
+pub(crate) type WriteResponse = Arc<dyn Fn(Response) -> Option<Vec<u8>> + Send + Sync>;
+
+type Writing = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, HeavyWorkError>> + Send>>;
+
+/// A body of a piece per response, each handed over as soon as it is there. Dropped before its end, it
+/// cancels the request: the client has gone.
+pub(crate) struct StreamedBody {
+    responses: ResponseStream,
+    /// Taken before the body began, because the status depended on it.
+    first: Option<Response>,
+    write: WriteResponse,
+    /// A long response that is written elsewhere.
+    writing: Option<Writing>,
+    heavy_work: Arc<HeavyWork>,
+    memory: Arc<MemoryBudget>,
+    is_ended: bool,
+    _in_flight: RequestGuard,
+    exchange: Exchange,
+    status: u16,
+}
+
+impl StreamedBody {
+    pub fn new(
+        state: &ServerState,
+        first: Response,
+        responses: ResponseStream,
+        write: WriteResponse,
+    ) -> Self {
+        Self {
+            responses,
+            first: Some(first),
+            write,
+            writing: None,
+            heavy_work: state.options.heavy_work.clone(),
+            memory: state.options.memory.clone(),
+            is_ended: false,
+            _in_flight: state.in_flight.begin(),
+            exchange: Exchange::default(),
+            status: 0,
+        }
+    }
+
+    /// The request is told of by this body: its head has this status.
+    pub fn tell_by(&mut self, exchange: Exchange, status: u16) {
+        (self.exchange, self.status) = (exchange, status);
+    }
+
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let piece = match &mut self.writing {
+                Some(writing) => {
+                    let written = ready!(writing.as_mut().poll(context));
+                    self.writing = None;
+                    match written {
+                        Ok(piece) => piece,
+                        Err(error) => {
+                            log::warn!("a stream of responses was cut off: {error}");
+                            self.is_ended = true;
+                            None
+                        }
+                    }
+                }
+                None if self.is_ended => return Poll::Ready(None),
+                None => {
+                    let response = match self.first.take() {
+                        Some(response) => response,
+                        None => ready!(self.responses.poll_next(context)),
+                    };
+                    self.is_ended = response.is_final;
+                    self.begin_writing(response)
+                }
+            };
+            if let Some(piece) = piece {
+                self.exchange.has_sent(piece.len());
+                return Poll::Ready(Some(counted(piece.into(), &self.memory)));
+            }
+        }
+    }
+
+    /// The piece, unless the response is long.
+    fn begin_writing(&mut self, response: Response) -> Option<Vec<u8>> {
+        if let Some(Err(error)) = &response.result {
+            self.exchange.has_failed_once(error, &STREAM);
+        }
+        if !HeavyWork::is_heavy(bytes_of(&response)) {
+            return (self.write)(response);
+        }
+        let write = self.write.clone();
+        self.writing = Some(Box::pin(self.heavy_work.run(move || write(response))));
+        None
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.is_ended && self.writing.is_none()
+    }
+}
+
+/// A body that is dropped earlier has lost its client.
+impl Drop for StreamedBody {
+    fn drop(&mut self) {
+        if self.is_ended() {
+            let (status, is_good) = (self.status, self.status < 400);
+            let answer = Answer { status, bytes: 0, is_good, failure: None };
+            self.exchange.finish(|| STREAM, &answer);
+        }
+    }
+}
+
+/// Of the outputs.
+pub(crate) fn bytes_of(response: &Response) -> usize {
+    match &response.result {
+        Some(Ok(response)) => response.byte_size(),
+        _ => 0,
+    }
+}

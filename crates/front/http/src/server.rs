@@ -1,0 +1,124 @@
+//! Starting the HTTP front end and the metrics endpoint.
+
+use std::{io, sync::Arc, thread};
+
+use galatea_engine::Engine;
+use galatea_frontend::{
+    Activity, Answer, Call, Client, Closing, Framing, FrontEnd, FrontEndOptions, InFlight,
+    Listener, Peer, PortTransport, Protocol, Stream,
+};
+use galatea_http1::HeadError;
+use galatea_types::Code;
+use http::StatusCode;
+
+use crate::{
+    cloud::CloudFrontEnd,
+    connection,
+    io::error::ConnectionError,
+    options::HttpOptions,
+    service::{Content, Service},
+    state::PROTOCOL,
+};
+
+/// Serves inference and management on `listener` from threads of its own until [`FrontEnd::shut_down`].
+///
+/// While it drains no connections are accepted, and each open one is closed with the response to its next request. Once
+/// requests are refused, they are answered 503, the health checks excepted.
+pub fn serve(
+    listener: impl Into<Listener>,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+) -> io::Result<FrontEnd> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = FrontEndOptions {
+        name: "http",
+        thread_count: options.thread_count.clamp(1, cores),
+        accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: false,
+    };
+    let service = Service::new(Content::Inference, engine, options);
+    FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
+}
+
+/// Serves a cloud platform on `listener` as [`serve`] serves clients, without TLS: the platform calls from the same machine,
+/// and knows no certificate of ours.
+pub fn serve_cloud(
+    listener: impl Into<Listener>,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+    platform: CloudFrontEnd,
+) -> io::Result<FrontEnd> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = FrontEndOptions {
+        name: "cloud",
+        thread_count: options.thread_count.clamp(1, cores),
+        accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: false,
+    };
+    let service = Service::new(Content::Cloud(platform), engine, options);
+    FrontEnd::start(listener.into(), PortTransport::new(None), service, threads)
+}
+
+/// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`]. A few of the server's
+/// connections are kept for it.
+pub fn serve_metrics(
+    listener: impl Into<Listener>,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+) -> io::Result<FrontEnd> {
+    let threads = FrontEndOptions {
+        name: "metrics",
+        thread_count: 1,
+        accepts_while_draining: false,
+        limits: options.limits.clone(),
+        uses_reserve: true,
+    };
+    let service = Service::new(Content::Metrics, engine, options);
+    FrontEnd::start(
+        listener.into(),
+        PortTransport::new(options.metrics_tls.clone()),
+        service,
+        threads,
+    )
+}
+
+impl Protocol for Service {
+    type Error = ConnectionError;
+
+    fn in_flight(&self) -> &Arc<InFlight> {
+        &self.state.in_flight
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Sequential
+    }
+
+    async fn serve(
+        &self,
+        stream: impl Stream,
+        client: Client,
+        activity: Arc<Activity>,
+        closing: Closing,
+    ) -> Result<(), ConnectionError> {
+        let shared = self.state.connection(Box::new(stream), client, closing.clone());
+        let served = connection::serve(self, &shared, &activity, closing).await;
+        if let Err(ConnectionError::Head(error)) = &served {
+            self.tell_malformed(shared.client.peer, *error);
+        }
+        served
+    }
+}
+
+impl Service {
+    /// A request whose head could not be read: what reads it has answered it.
+    fn tell_malformed(&self, peer: Peer, error: HeadError) {
+        let call = Call { protocol: PROTOCOL, method: "", path: "" };
+        let status = error.status().unwrap_or(StatusCode::BAD_REQUEST);
+        let reason = error.to_string();
+        let failure = Some((Code::InvalidArg, &*reason));
+        let answer = Answer { status: status.as_u16(), bytes: 0, is_good: false, failure };
+        self.state.options.requests.begin(peer, &call, None).finish(|| call, &answer);
+    }
+}

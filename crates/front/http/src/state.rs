@@ -1,0 +1,68 @@
+//! What the handlers of requests share.
+
+use std::sync::{Arc, Mutex};
+
+use galatea_console::Console;
+use galatea_engine::Engine;
+use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight, Stream};
+use galatea_protocol::http::LastHeader;
+
+use crate::{
+    io::{Io, body_error::SizeLimit},
+    options::HttpOptions,
+};
+
+/// The name of the protocol in the log.
+pub(crate) const PROTOCOL: &str = "http";
+
+/// One per server, for all connections.
+pub(crate) struct ServerState {
+    pub engine: Arc<Engine>,
+    pub options: HttpOptions,
+    pub in_flight: Arc<InFlight>,
+    /// Where there is one.
+    pub console: Option<Console>,
+    /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
+    pub binary_media_type: Option<&'static str>,
+    /// Whether answers say it by that media type too.
+    pub answers_by_media_type: bool,
+}
+
+/// What the requests of one connection share. It has one at a time.
+pub(crate) struct Connection {
+    pub client: Client,
+    /// What its requests count to, where there are limits of clients.
+    pub account: ConnectionAccount,
+    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop: both run in one task.
+    pub io: Mutex<Io>,
+    /// For responses without an end of their own.
+    pub closing: Closing,
+    pub last_header: Mutex<LastHeader>,
+}
+
+impl ServerState {
+    /// A new connection.
+    pub fn connection(
+        &self,
+        stream: Box<dyn Stream>,
+        client: Client,
+        closing: Closing,
+    ) -> Arc<Connection> {
+        Arc::new(Connection {
+            client,
+            account: self.options.client_limits.connection(),
+            io: Mutex::new(Io::new(stream)),
+            closing,
+            last_header: Mutex::default(),
+        })
+    }
+
+    pub fn is_live(&self) -> bool {
+        !self.in_flight.is_closed() && self.engine.is_live()
+    }
+
+    /// How long the JSON of a request may be.
+    pub fn json_limit(&self) -> SizeLimit {
+        SizeLimit::of_json(self.options.max_input_size)
+    }
+}

@@ -1,0 +1,144 @@
+//! Connections: pipelining, keep-alive, clients that speak no HTTP.
+
+use galatea_test_support::eventually;
+
+use crate::{
+    Fixture,
+    client::{Client, fp32, head},
+};
+
+const INFER: &str = "/v2/models/identity_fp32/infer";
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let bodies: Vec<String> = (0..20).map(|i| fp32(&format!("[{i}]"), 1)).collect();
+    let all: String = bodies.iter().map(|b| head("POST", INFER, &[], b.len()) + b).collect();
+    client.send(all);
+    for i in 0..20 {
+        let reply = client.receive(false);
+        assert!(reply.text().ends_with(&format!("\"data\":[{i}.0]}}]}}")), "{}", reply.text());
+    }
+}
+
+#[test]
+fn http_1_0_without_keep_alive_is_answered_and_closed() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let body = fp32("[5]", 1);
+    client.send(format!(
+        "POST {INFER} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    let reply = client.receive(false);
+    assert_eq!(reply.status, 200);
+    assert!(reply.text().ends_with("\"data\":[5.0]}]}"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn http_1_0_with_keep_alive_stays_open() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    for _ in 0..2 {
+        client.send("GET /v2/health/live HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(client.receive(false).status, 200);
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_100_continue_gets_it() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let body = fp32("[5]", 1);
+    client.send(head("POST", INFER, &[("Expect", "100-continue")], body.len()));
+    assert_eq!(client.receive(false).status, 100);
+    client.send(body);
+    assert_eq!(client.receive(false).status, 200);
+}
+
+#[test]
+fn a_connection_that_sends_no_http_is_closed_and_the_others_go_on() {
+    let fixture = Fixture::start();
+    let mut good = Client::connect(fixture.address);
+    assert_eq!(good.get("/v2/health/live").status, 200);
+    let mut bad = Client::connect(fixture.address);
+    bad.send("\x16\x03\x01 this is no request\r\n\r\n");
+    assert_eq!(bad.receive(false).status, 400);
+    assert!(bad.is_closed());
+    assert_eq!(good.get("/v2/health/live").status, 200);
+}
+
+#[test]
+fn a_client_that_sends_nothing_more_gets_the_answer_that_is_there_and_is_not_waited_for() {
+    let fixture = Fixture::start();
+    let mut done = Client::connect(fixture.address);
+    done.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+    done.end();
+    assert_eq!(done.receive(false).status, 200);
+    assert!(done.is_closed());
+    let mut slow = Client::connect(fixture.address);
+    let body = fp32("[1]", 1);
+    slow.send(head("POST", "/v2/models/slow/infer", &[], body.len()) + &body);
+    slow.end();
+    assert!(slow.is_closed(), "it has gone, for all that is known");
+}
+
+/// How much of the next request may lie behind one: a byte, what is read at once, and more than that. The end of the
+/// connection comes behind all of it, so it must fit into the buffer of the server's socket.
+const BEHIND: [usize; 4] = [0, 1, 8 << 10, 32 << 10];
+const GATE: &str = "/v2/models/with_gate/infer";
+
+#[test]
+fn a_client_that_has_gone_is_noticed_whatever_it_has_sent_behind_its_request() {
+    let fixture = Fixture::start();
+    fixture.gates.executions.shut();
+    let body = fp32("[1]", 1);
+    for behind in BEHIND {
+        let mut client = Client::connect(fixture.address);
+        client.send(head("POST", GATE, &[], body.len()) + &body + &"a".repeat(behind));
+        eventually("the request is in flight", || fixture.server().requests_in_flight() == 1);
+        drop(client);
+        eventually(&format!("it is given up, with {behind} bytes behind it"), || {
+            fixture.server().requests_in_flight() == 0
+        });
+    }
+    fixture.gates.executions.open();
+}
+
+#[test]
+fn what_lies_behind_a_request_is_read_when_that_is_answered() {
+    let fixture = Fixture::start();
+    let body = fp32("[1]", 1);
+    for behind in BEHIND.into_iter().chain([200 << 10]) {
+        fixture.gates.executions.shut();
+        let mut client = Client::connect(fixture.address);
+        let next = " ".repeat(behind) + &fp32("[5]", 1);
+        let next = head("POST", INFER, &[], next.len()) + &next;
+        client.send(head("POST", GATE, &[], body.len()) + &body + &next);
+        fixture.gates.executions.wait_for_one();
+        fixture.gates.executions.open();
+        assert_eq!(client.receive(false).status, 200, "{behind}");
+        let reply = client.receive(false);
+        assert!(reply.text().ends_with("\"data\":[5.0]}]}"), "{behind}: {}", reply.text());
+        assert_eq!(client.get("/v2/health/live").status, 200, "{behind}");
+    }
+}
+
+#[test]
+fn a_request_behind_a_long_body_is_read_from_where_that_ends() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    for length in [8 << 10, 70_000, 3 << 20] {
+        let long = " ".repeat(length) + &fp32("[5]", 1);
+        let next = head("GET", "/v2/health/ready", &[("X", "y")], 0);
+        let all = head("POST", INFER, &[], long.len()) + &long + &next + &next;
+        for size in [all.len(), 8191] {
+            all.as_bytes().chunks(size).for_each(|part| client.send(part));
+            let reply = client.receive(false);
+            assert!(reply.text().ends_with("\"data\":[5.0]}]}"), "{length}: {}", reply.text());
+            assert_eq!([client.receive(false).status, client.receive(false).status], [200, 200]);
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The head of a request.
+
+use std::mem::MaybeUninit;
+
+use http::Method;
+
+use crate::{HeadError, request_target::Target};
+
+/// Longest head, in bytes.
+pub const MAX_HEAD: usize = 32 << 10;
+/// Most headers in a head.
+pub const MAX_HEADERS: usize = 100;
+/// Lengths above are not told apart from a body that never ends.
+const MAX_LENGTH: u64 = u64::MAX - 2;
+/// What a client of HTTP/2 begins with.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a request speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0: no chunks, and a connection ends with its first response unless the client asks for more.
+    Http10,
+    /// HTTP/1.1
+    #[default]
+    Http11,
+}
+
+/// Where the body of a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// After so many bytes; 0 where none was announced.
+    Length(u64),
+    /// With its last chunk.
+    Chunked,
+}
+
+impl Framing {
+    /// The length of the body, where it is known before the body is read.
+    pub fn length(self) -> Option<u64> {
+        match self {
+            Self::Length(length) => Some(length),
+            Self::Chunked => None,
+        }
+    }
+}
+
+/// Where something stands in the text of a head, which is never longer than that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u16,
+    end: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    name: Span,
+    value: Span,
+}
+
+/// The head of a request. The names of headers are looked up whatever their case, and kept as they were sent.
+///
+/// Its memory is used again for the next head that is [read](Self::read) into it.
+#[derive(Debug)]
+pub struct RequestHead {
+    /// As it came. A path that had to be cut out of a URI stands behind it, with its query.
+    text: Vec<u8>,
+    lines: Vec<Line>,
+    method: Method,
+    path: Span,
+    query: Option<Span>,
+    version: Version,
+    framing: Framing,
+    keeps_alive: bool,
+    expects_continue: bool,
+}
+
+impl Default for RequestHead {
+    fn default() -> Self {
+        Self {
+            text: Vec::new(),
+            lines: Vec::new(),
+            method: Method::GET,
+            path: Span::default(),
+            query: None,
+            version: Version::Http11,
+            framing: Framing::Length(0),
+            keeps_alive: true,
+            expects_continue: false,
+        }
+    }
+}
+
+impl RequestHead {
+    /// Reads the head that `bytes` begin with, and returns its length; `None` while it is not complete. `seen`: how many of
+    /// the bytes were there already when it was last not complete.
+    ///
+    /// # Errors
+    /// When it is no head, or one that is not taken. What is in here then is not to be used.
+    pub fn read(&mut self, bytes: &[u8], seen: usize) -> Result<Option<usize>, HeadError> {
+        let length = match seen == 0 || may_be_complete(bytes, seen) {
+            true => self.parse(bytes)?,
+            false => None,
+        };
+        match length {
+            None if bytes.len() >= MAX_HEAD => Err(HeadError::TooLarge),
+            length => Ok(length),
+        }
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<usize>, HeadError> {
+        let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+        let mut request = httparse::Request::new(&mut []);
+        let length = match request.parse_with_uninit_headers(bytes, &mut headers) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) if bytes.starts_with(HTTP2_PREFACE) => return Err(HeadError::Http2),
+            Err(httparse::Error::Token) if request.method.is_none() => {
+                return Err(HeadError::Method);
+            }
+            Err(httparse::Error::Token) => return Err(HeadError::Target),
+            Err(error) => return Err(error.into()),
+        };
+        let head = bytes.get(..length).filter(|head| head.len() <= MAX_HEAD);
+        let head = head.ok_or(HeadError::TooLarge)?;
+        check_line_ends(head)?;
+        self.text.clear();
+        self.text.extend_from_slice(head);
+        let method = request.method.unwrap_or_default();
+        self.method = Method::from_bytes(method.as_bytes()).map_err(|_| HeadError::Method)?;
+        self.version = if request.version == Some(1) { Version::Http11 } else { Version::Http10 };
+        self.set_target(head, request.path.unwrap_or_default())?;
+        self.set_headers(head, request.headers)?;
+        Ok(Some(length))
+    }
+
+    fn set_target(&mut self, head: &[u8], text: &str) -> Result<(), HeadError> {
+        match Target::parse(text)? {
+            Target::Plain { path } => {
+                let (path, rest) = text.split_at_checked(path).unwrap_or((text, ""));
+                self.path = span_in(head, path.as_bytes())?;
+                let query = rest.get(1..).map(|query| span_in(head, query.as_bytes()));
+                self.query = query.transpose()?;
+            }
+            Target::Other(uri) => {
+                self.path = self.append(uri.path())?;
+                self.query = uri.query().map(|query| self.append(query)).transpose()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, text: &str) -> Result<Span, HeadError> {
+        let start = self.text.len();
+        self.text.extend_from_slice(text.as_bytes());
+        span(start, self.text.len())
+    }
+
+    fn set_headers(
+        &mut self,
+        head: &[u8],
+        headers: &[httparse::Header<'_>],
+    ) -> Result<(), HeadError> {
+        let mut meaning = Meaning::new(self.version);
+        self.lines.clear();
+        for header in headers {
+            let line = Line {
+                name: span_in(head, header.name.as_bytes())?,
+                value: span_in(head, header.value)?,
+            };
+            if meaning.learn(header.name, header.value)? {
+                self.lines.push(line);
+            }
+        }
+        if meaning.has_length && meaning.is_encoded {
+            let Self { text, lines, .. } = self;
+            lines.retain(|line| !is_named(bytes_of(text, line.name), CONTENT_LENGTH));
+        }
+        self.framing = meaning.framing()?;
+        if self.version == Version::Http11 && !meaning.has_host {
+            return Err(HeadError::Host);
+        }
+        // Two lengths of one body: what follows may be meant otherwise, so nothing does.
+        self.keeps_alive = meaning.keeps_alive && !(meaning.is_encoded && meaning.has_length);
+        self.expects_continue = meaning.expects_continue && self.version == Version::Http11;
+        Ok(())
+    }
+
+    /// `GET`, `POST` or any other.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// As it was sent, without the query.
+    pub fn path(&self) -> &str {
+        text_of(&self.text, self.path)
+    }
+
+    /// What follows the question mark.
+    pub fn query(&self) -> Option<&str> {
+        self.query.map(|query| text_of(&self.text, query))
+    }
+
+    /// What the client speaks.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Where the body ends.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether the client wants to send another request on the connection.
+    pub fn keeps_alive(&self) -> bool {
+        self.keeps_alive
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub fn expects_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    /// The value of the first header of this name.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        let is_wanted = |line: &&Line| is_named(bytes_of(&self.text, line.name), name);
+        self.lines.iter().find(is_wanted).map(|line| bytes_of(&self.text, line.value))
+    }
+
+    /// The values of all headers of this name.
+    pub fn get_all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
+        let named =
+            self.lines.iter().filter(move |line| is_named(bytes_of(&self.text, line.name), name));
+        named.map(|line| bytes_of(&self.text, line.value))
+    }
+
+    /// Names, as they were sent, and values of all headers in their order.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let text = &self.text;
+        self.lines.iter().map(|line| (text_of(text, line.name), bytes_of(text, line.value)))
+    }
+}
+
+const CONTENT_LENGTH: &str = "content-length";
+
+/// What the headers say about the body and the connection.
+struct Meaning {
+    version: Version,
+    has_host: bool,
+    has_length: bool,
+    length: Option<u64>,
+    is_encoded: bool,
+    is_chunked: bool,
+    /// Another coding lies in the chunks.
+    has_unknown_coding: bool,
+    asks_to_close: bool,
+    keeps_alive: bool,
+    expects_continue: bool,
+}
+
+impl Meaning {
+    fn new(version: Version) -> Self {
+        Self {
+            version,
+            has_host: false,
+            has_length: false,
+            length: None,
+            is_encoded: false,
+            is_chunked: false,
+            has_unknown_coding: false,
+            asks_to_close: false,
+            keeps_alive: version == Version::Http11,
+            expects_continue: false,
+        }
+    }
+
+    /// Looks at the next header. `false`: it says again what is known.
+    fn learn(&mut self, name: &str, value: &[u8]) -> Result<bool, HeadError> {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => {
+                let is_second = std::mem::replace(&mut self.has_host, true);
+                if is_second || !is_host(value) {
+                    return Err(HeadError::Host);
+                }
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            10 if name.eq_ignore_ascii_case("connection") => self.learn_connection(value),
+            14 if name.eq_ignore_ascii_case(CONTENT_LENGTH) => return self.learn_length(value),
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if self.version == Version::Http10 {
+                    return Err(HeadError::UnexpectedTransferEncoding);
+                }
+                self.learn_codings(value)?;
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// The codings of the body in their order, which lines may share: chunks come once and last.
+    fn learn_codings(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        self.is_encoded = true;
+        let text = visible_text(value).ok_or(HeadError::TransferEncoding)?;
+        for coding in text.split(',').map(str::trim).filter(|coding| !coding.is_empty()) {
+            if self.is_chunked {
+                return Err(HeadError::TransferEncoding);
+            }
+            match coding.eq_ignore_ascii_case("chunked") {
+                true => self.is_chunked = true,
+                false => self.has_unknown_coding = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn learn_length(&mut self, value: &[u8]) -> Result<bool, HeadError> {
+        self.has_length = true;
+        if self.is_encoded {
+            return Ok(false);
+        }
+        let length = digits(value).ok_or(HeadError::ContentLength)?;
+        match self.length {
+            Some(known) if known != length => Err(HeadError::ContentLength),
+            Some(_) => Ok(false),
+            None if length > MAX_LENGTH => Err(HeadError::TooLarge),
+            None => {
+                self.length = Some(length);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Once one of them asks to close, no other undoes it.
+    fn learn_connection(&mut self, value: &[u8]) {
+        self.asks_to_close |= has_token(value, "close");
+        self.keeps_alive =
+            !self.asks_to_close && (self.keeps_alive || has_token(value, "keep-alive"));
+    }
+
+    fn framing(&self) -> Result<Framing, HeadError> {
+        match (self.is_encoded, self.is_chunked) {
+            (true, true) if self.has_unknown_coding => Err(HeadError::UnknownCoding),
+            (true, true) => Ok(Framing::Chunked),
+            (true, false) => Err(HeadError::TransferEncoding),
+            (false, _) => Ok(Framing::Length(self.length.unwrap_or(0))),
+        }
+    }
+}
+
+/// A host as it stands in a URI, with a port or without; empty where the target has none.
+fn is_host(value: &[u8]) -> bool {
+    let is_address = value.starts_with(b"[");
+    let end = match is_address {
+        true => memchr::memchr(b']', value).map(|at| at + 1),
+        false => Some(memchr::memchr(b':', value).unwrap_or(value.len())),
+    };
+    let Some((host, port)) = end.and_then(|end| value.split_at_checked(end)) else { return false };
+    let is_of_host = |byte: &u8| match byte {
+        b'[' | b']' | b':' => is_address,
+        b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*'
+        | b'+' | b',' | b';' | b'=' => true,
+        byte => byte.is_ascii_alphanumeric(),
+    };
+    let is_port = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    host.iter().all(is_of_host) && is_port
+}
+
+/// Whether each line of a head ends with both bytes of a line end.
+fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
+    let has_both = |at: usize| at.checked_sub(1).and_then(|at| head.get(at)) == Some(&b'\r');
+    match memchr::memchr_iter(b'\n', head).all(has_both) {
+        true => Ok(()),
+        false => Err(HeadError::LineEnd),
+    }
+}
+
+fn has_token(value: &[u8], token: &str) -> bool {
+    visible_text(value)
+        .is_some_and(|text| text.split(',').any(|one| one.trim().eq_ignore_ascii_case(token)))
+}
+
+/// Digits alone: no sign, no list.
+fn digits(value: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(value).ok()?;
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// A value of visible ASCII, spaces and tabs; `None` where there is anything else in it.
+pub fn visible_text(value: &[u8]) -> Option<&str> {
+    let is_visible = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
+    value.iter().all(is_visible).then(|| std::str::from_utf8(value).ok()).flatten()
+}
+
+/// Whether the end of a head may have come with what follows the first `seen` bytes: a slow client does not have the whole
+/// parsed anew with each byte.
+fn may_be_complete(bytes: &[u8], seen: usize) -> bool {
+    let new = bytes.get(seen.saturating_sub(3)..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', new).any(|at| {
+        let behind = new.get(at + 1..).unwrap_or_default();
+        behind.starts_with(b"\n") || behind.starts_with(b"\r\n")
+    })
+}
+
+fn is_named(name: &[u8], wanted: &str) -> bool {
+    name.len() == wanted.len() && name.eq_ignore_ascii_case(wanted.as_bytes())
+}
+
+/// Where a part of the head stands in it.
+fn span_in(head: &[u8], part: &[u8]) -> Result<Span, HeadError> {
+    let start = part.as_ptr().addr().wrapping_sub(head.as_ptr().addr());
+    span(start, start.wrapping_add(part.len()))
+}
+
+fn span(start: usize, end: usize) -> Result<Span, HeadError> {
+    match (u16::try_from(start), u16::try_from(end)) {
+        (Ok(start), Ok(end)) => Ok(Span { start, end }),
+        // An empty value may be told by any empty text.
+        _ if start == end => Ok(Span::default()),
+        _ => Err(HeadError::TooLarge),
+    }
+}
+
+fn bytes_of(text: &[u8], span: Span) -> &[u8] {
+    text.get(usize::from(span.start)..usize::from(span.end)).unwrap_or_default()
+}
+
+/// The parser has seen that it is text.
+fn text_of(text: &[u8], span: Span) -> &str {
+    std::str::from_utf8(bytes_of(text, span)).unwrap_or_default()
+}

@@ -1,0 +1,204 @@
+//! A request message and its tensors.
+
+use std::{collections::HashSet, sync::Arc, vec};
+
+use bytes::Bytes;
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{Buffer, DataType, InferRequest, Regions, Tensor};
+
+use super::{
+    contents::{self, DeclaredInput},
+    decode_error::{DecodeError, Result},
+    fields::Parsed,
+    input::{InputFields, OutputFields},
+    message::RequestMessage,
+    parameters::{self, ParameterMap, entry},
+    region::RegionParameters,
+};
+use crate::{
+    answer_form::{AnswerForm, AnswerPlan, PlannedOutput},
+    model_version::parse_model_version,
+};
+
+/// Reads a request for the model of `config`. Names that the model knows are shared with it.
+///
+/// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
+/// complete and carry Triton's texts. Tensors in shared memory are those of `regions`.
+pub fn decode(
+    message: RequestMessage,
+    config: &ModelConfig,
+    regions: &dyn Regions,
+) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    Ok(read(message, config, regions)?)
+}
+
+fn read(
+    message: RequestMessage,
+    config: &ModelConfig,
+    regions: &dyn Regions,
+) -> Result<(InferRequest, AnswerPlan)> {
+    let mut request = InferRequest::new(config.name().clone());
+    request.model_version = parse_model_version(message.model_version())?;
+    request.id = message.id().to_owned();
+    let mut plan = AnswerPlan::new(AnswerForm::Binary, config.has_batching());
+    let parameters = message.parameters.iter().map(|bytes| entry(bytes));
+    let parameters = ParameterMap::of(parameters.collect::<Parsed<Vec<_>>>()?);
+    plan.wants_empty_final = parameters::apply(&mut request, &parameters)?;
+    check_counts(&request, &message, config)?;
+    let inputs = message.inputs.iter().map(|bytes| InputFields::parse(bytes));
+    let inputs = inputs.collect::<Parsed<Vec<_>>>()?;
+    check_names(&request, &inputs)?;
+    let sources = Sources::new(message.raw_input_contents, config, regions);
+    let (tensors, invalid) = read_inputs(&inputs, sources, config)?;
+    request.inputs = tensors;
+    request.outputs.reserve_exact(message.outputs.len());
+    let mut asked = HashSet::new();
+    let mut planned_outputs = Vec::new();
+    for output in &message.outputs {
+        let output = OutputFields::parse(output)?;
+        if message.outputs.len() > 1 && !asked.insert(output.name) {
+            let (prefix, output) = (request.message_prefix(), output.name.to_owned());
+            return Err(DecodeError::DuplicateOutput { prefix, output });
+        }
+        let name = known_name(config.output(output.name), output.name);
+        request.outputs.push(name.clone());
+        if let Some(form) = form_of(&output, regions)? {
+            planned_outputs.push(PlannedOutput { name, form });
+        }
+    }
+    plan.outputs = planned_outputs.into();
+    match invalid {
+        Some(name) => Err(invalid_data_type(&request, name, config)),
+        None => Ok((request, plan)),
+    }
+}
+
+/// More inputs or outputs than the model has are an error that is found, and worded, later. This many more are not
+/// built for that.
+const MAX_SURPLUS: usize = 64;
+
+fn check_counts(
+    request: &InferRequest,
+    message: &RequestMessage,
+    config: &ModelConfig,
+) -> Result<()> {
+    for (kind, given, expected) in [
+        ("inputs", message.inputs.len(), config.inputs().len()),
+        ("outputs", message.outputs.len(), config.outputs().len()),
+    ] {
+        if given > expected.saturating_add(MAX_SURPLUS) {
+            let (prefix, model) = (request.message_prefix().to_string(), config.name().to_string());
+            return Err(DecodeError::TooMany { prefix, kind, expected, given, model });
+        }
+    }
+    Ok(())
+}
+
+fn check_names(request: &InferRequest, inputs: &[InputFields<'_>]) -> Result<()> {
+    let mut names = HashSet::new();
+    // The names of two inputs can be compared without a set; most models have no more.
+    let twin = match inputs {
+        [] | [_] => None,
+        [a, b] => (a.name == b.name).then_some(b),
+        _ => inputs.iter().find(|i| !names.insert(i.name)),
+    };
+    twin.map_or(Ok(()), |input| {
+        let (prefix, input) = (request.message_prefix().to_string(), input.name.to_owned());
+        Err(DecodeError::DuplicateInput { prefix, input })
+    })
+}
+
+/// Where the data of inputs comes from when it is not in their typed contents.
+struct Sources<'a> {
+    raw: vec::IntoIter<Bytes>,
+    has_raw: bool,
+    model: &'a ModelConfig,
+    regions: &'a dyn Regions,
+}
+
+impl<'a> Sources<'a> {
+    fn new(raw: Vec<Bytes>, model: &'a ModelConfig, regions: &'a dyn Regions) -> Self {
+        Self { has_raw: !raw.is_empty(), raw: raw.into_iter(), model, regions }
+    }
+
+    /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
+    fn data_of(&mut self, input: &InputFields<'_>, data_type: Option<DataType>) -> Result<Buffer> {
+        let named = || (input.name.to_owned(), self.model.name().to_string());
+        if let Some(parameters) = RegionParameters::read(input.name, &input.parameters()?)? {
+            if input.contents.is_some() {
+                let (input, model) = named();
+                return Err(DecodeError::ContentsInRegion { input, model });
+            }
+            return Ok(parameters.span(self.regions)?.read()?);
+        }
+        match &input.contents {
+            Some(_) if self.has_raw => {
+                let (input, model) = named();
+                Err(DecodeError::ContentsBesideRaw { input, model })
+            }
+            Some(contents) => {
+                let declared = DeclaredInput { input: input.name, model: self.model, data_type };
+                contents::read(input.contents_parts(), contents, &declared)
+            }
+            None => self.raw.next().map(Buffer::from).ok_or_else(|| {
+                let (input, model) = (input.name.to_owned(), self.model.name().to_string());
+                DecodeError::NoData { input, model }
+            }),
+        }
+    }
+}
+
+/// The tensors, and the name of the first one whose data type is none.
+fn read_inputs<'m>(
+    inputs: &[InputFields<'m>],
+    mut sources: Sources<'_>,
+    config: &ModelConfig,
+) -> Result<(Vec<Tensor>, Option<&'m str>)> {
+    let mut invalid = None;
+    let mut tensors = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let data_type = input.data_type();
+        let data = sources.data_of(input, data_type)?;
+        match data_type {
+            Some(data_type) => tensors.push(Tensor {
+                name: known_name(config.input(input.name), input.name),
+                data_type,
+                shape: input.shape()?,
+                data,
+            }),
+            None => invalid = invalid.or(Some(input.name)),
+        }
+    }
+    Ok((tensors, invalid))
+}
+
+/// The form an output's parameters ask for; `None` for the usual one.
+fn form_of(output: &OutputFields<'_>, regions: &dyn Regions) -> Result<Option<AnswerForm>> {
+    let parameters = output.parameters()?;
+    let region = RegionParameters::read(output.name, &parameters)?;
+    let count = parameters::classification(&parameters)?;
+    match (region, count) {
+        (Some(_), Some(_)) => Err(DecodeError::ClassesInRegion),
+        (Some(region), None) => Ok(Some(AnswerForm::Region(region.span(regions)?))),
+        (None, count) => Ok(count.map(|count| AnswerForm::Classes { count, is_binary: true })),
+    }
+}
+
+fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
+    spec.map_or_else(|| Arc::from(name), |spec| spec.name.clone())
+}
+
+/// The error that the engine has for a wrong data type, for one the vocabulary has no value for.
+fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> DecodeError {
+    let (input, model) = (input.to_owned(), config.name().to_string());
+    match config.input(&input) {
+        None => {
+            let known = galatea_config::names_of(config.inputs());
+            DecodeError::UnexpectedInput { input, model, known }
+        }
+        Some(spec) => {
+            let prefix = request.message_prefix().to_string();
+            DecodeError::InvalidDataType { prefix, input, model, expected: spec.data_type }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A request message whose fields have been found and checked, and not yet built.
+
+use bytes::{Buf, Bytes};
+use galatea_types::Error;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use super::{
+    fault::Fault,
+    fields::{Parsed, Unreadable},
+    input::{InputFields, OutputFields},
+    parameters::entry,
+    pieces::Pieces,
+};
+
+/// A request may take this many times its own bytes in memory, those included ...
+const MAX_GROWTH: usize = 4;
+/// ... and one that takes no more than this may grow further: a mask of 64-bit integers grows eightfold.
+const MIN_ALLOWANCE: usize = 16 << 20;
+/// What an input, an output or a raw tensor takes beside its bytes.
+const TENSOR_WEIGHT: usize = 320;
+/// The same of a parameter.
+const PARAMETER_WEIGHT: usize = 160;
+
+/// Bytes of a name or an id, which stand in messages about the request.
+const MAX_NAME: usize = 64 << 10;
+
+mod number {
+    pub const MODEL_NAME: u32 = 1;
+    pub const MODEL_VERSION: u32 = 2;
+    pub const ID: u32 = 3;
+    pub const PARAMETERS: u32 = 4;
+    pub const INPUTS: u32 = 5;
+    pub const OUTPUTS: u32 = 6;
+    pub const RAW_INPUT_CONTENTS: u32 = 7;
+}
+
+/// Why bytes are not taken as a request.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum MessageError {
+    #[error("Unable to parse request")]
+    Unreadable(#[from] Unreadable),
+    #[error("Unable to parse request ({0})")]
+    Fault(Fault),
+    #[error("the request id is longer than {MAX_NAME} bytes")]
+    LongId,
+    #[error("a name in the request is longer than {MAX_NAME} bytes")]
+    LongName,
+    #[error(
+        "a request of {length} bytes may take {allowed} bytes in memory, and this one would take more: send its \
+         tensors in raw_input_contents, with fewer inputs, outputs and parameters"
+    )]
+    TooLarge { length: usize, allowed: usize },
+}
+
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Self {
+        let new = match error {
+            MessageError::Unreadable(_) | MessageError::Fault(_) => Error::internal,
+            MessageError::LongId | MessageError::LongName | MessageError::TooLarge { .. } => {
+                Error::invalid_arg
+            }
+        };
+        new(error.to_string()).with_source(error)
+    }
+}
+
+/// The fields of one ModelInferRequest, as slices of the bytes that came.
+///
+/// That the message is well-formed has been checked, down to the numbers in packed fields, and what building it will
+/// take is known and bounded: its bytes are trusted no further than that.
+#[derive(Debug, Default)]
+pub struct RequestMessage {
+    pub(super) model_name: Bytes,
+    pub(super) model_version: Bytes,
+    pub(super) id: Bytes,
+    pub(super) parameters: Vec<Bytes>,
+    pub(super) inputs: Vec<Bytes>,
+    pub(super) outputs: Vec<Bytes>,
+    pub(super) raw_input_contents: Vec<Bytes>,
+    weight: Weight,
+}
+
+/// The bytes that a request takes beside those of its message, against what it may take.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    length: usize,
+    taken: usize,
+}
+
+impl Weight {
+    fn allowed(self) -> usize {
+        self.length.saturating_mul(MAX_GROWTH).max(MIN_ALLOWANCE)
+    }
+
+    fn add(&mut self, bytes: usize) -> Result<(), MessageError> {
+        self.taken = self.taken.saturating_add(bytes);
+        let Self { length, taken } = *self;
+        if length.saturating_add(taken) <= self.allowed() {
+            return Ok(());
+        }
+        Err(MessageError::TooLarge { length, allowed: self.allowed() })
+    }
+}
+
+impl RequestMessage {
+    /// Finds the fields.
+    ///
+    /// # Errors
+    /// `Internal` for what is no such message, `InvalidArg` for one that would grow too much.
+    pub fn read(message: Pieces) -> galatea_types::Result<Self> {
+        Ok(Self::find(message)?)
+    }
+
+    /// Of the model that is asked.
+    pub fn model_name(&self) -> &str {
+        text(&self.model_name)
+    }
+
+    /// As the client wrote it: empty where it leaves the choice to the server.
+    pub fn model_version(&self) -> &str {
+        text(&self.model_version)
+    }
+
+    /// Given by the client, empty when absent.
+    pub fn id(&self) -> &str {
+        text(&self.id)
+    }
+
+    /// Bytes that the decoded request takes at most, beside those of the message.
+    pub fn decoded_size(&self) -> usize {
+        self.weight.taken
+    }
+
+    fn find(mut message: Pieces) -> Result<Self, MessageError> {
+        let mut found =
+            Self { weight: Weight { length: message.remaining(), taken: 0 }, ..Self::default() };
+        let length = message.remaining();
+        while message.has_remaining() {
+            let start = length - message.remaining();
+            let Ok((number, wire_type)) = decode_key(&mut message) else {
+                return Err(MessageError::Fault(Fault::without_field(start)));
+            };
+            let is_bytes = wire_type == WireType::LengthDelimited;
+            let fault = |_| MessageError::Fault(Fault::of_form(number, start, is_bytes));
+            if (number::MODEL_NAME..=number::RAW_INPUT_CONTENTS).contains(&number) {
+                let value = delimited(wire_type, &mut message).map_err(fault)?;
+                found.check(number, &value).map_err(|error| match error {
+                    MessageError::Unreadable(_) => {
+                        let start = length - message.remaining() - value.len();
+                        let index = found.count(number);
+                        MessageError::Fault(Fault::of_field(number, index, &value, start))
+                    }
+                    other => other,
+                })?;
+                found.keep(number, value);
+            } else {
+                let skipped = skip_field(wire_type, number, &mut message, DecodeContext::default());
+                if skipped.is_err() {
+                    return Err(MessageError::Fault(Fault::of_form(number, start, true)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn check(&mut self, number: u32, value: &Bytes) -> Result<(), MessageError> {
+        match number {
+            number::MODEL_NAME | number::MODEL_VERSION => check_text(value, MessageError::LongName),
+            number::ID => {
+                self.weight.add(value.len())?;
+                check_text(value, MessageError::LongId)
+            }
+            number::PARAMETERS => {
+                check_name(entry(value)?.0)?;
+                self.weight.add(PARAMETER_WEIGHT + value.len())
+            }
+            number::INPUTS => {
+                self.weight.add(TENSOR_WEIGHT)?;
+                self.weigh(&InputFields::parse(value)?)
+            }
+            number::OUTPUTS => {
+                let output = OutputFields::parse(value)?;
+                check_name(output.name)?;
+                self.weight.add(TENSOR_WEIGHT + output.name.len())?;
+                self.weight.add(output.parameter_count * PARAMETER_WEIGHT)
+            }
+            _ => self.weight.add(TENSOR_WEIGHT),
+        }
+    }
+
+    fn keep(&mut self, number: u32, value: Bytes) {
+        match number {
+            number::MODEL_NAME => self.model_name = value,
+            number::MODEL_VERSION => self.model_version = value,
+            number::ID => self.id = value,
+            number::PARAMETERS => self.parameters.push(value),
+            number::INPUTS => self.inputs.push(value),
+            number::OUTPUTS => self.outputs.push(value),
+            _ => self.raw_input_contents.push(value),
+        }
+    }
+
+    /// How many values of a repeated field there are so far.
+    fn count(&self, number: u32) -> usize {
+        match number {
+            number::PARAMETERS => self.parameters.len(),
+            number::INPUTS => self.inputs.len(),
+            number::OUTPUTS => self.outputs.len(),
+            _ => self.raw_input_contents.len(),
+        }
+    }
+
+    fn weigh(&mut self, input: &InputFields<'_>) -> Result<(), MessageError> {
+        check_name(input.name)?;
+        self.weight.add(input.name.len() + input.rank * size_of::<i64>())?;
+        self.weight.add(input.parameter_count * PARAMETER_WEIGHT)?;
+        self.weight.add(input.contents.map_or(0, |contents| contents.byte_size(input.data_type())))
+    }
+}
+
+/// The bytes of a message that reading and decoding it will go through: all but those of raw tensors, which are shared
+/// unless they lie in several pieces.
+pub fn decoding_work(message: &Pieces) -> usize {
+    let mut shared = 0;
+    for_each_delimited(message, |found, length, is_cut| {
+        if found == number::RAW_INPUT_CONTENTS && !is_cut {
+            shared += length;
+        }
+    });
+    message.remaining() - shared
+}
+
+/// How often the field `number`, which has a length, stands in a message of any kind; before it is built.
+pub fn count_fields(message: &Pieces, number: u32) -> usize {
+    let mut count = 0;
+    for_each_delimited(message, |found, _, _| count += usize::from(found == number));
+    count
+}
+
+/// Number and length of the fields that have one, and whether they lie in several pieces; to the end of what can be read.
+fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
+    let mut rest = message.clone();
+    while let Ok((number, wire_type)) = decode_key(&mut rest) {
+        if wire_type != WireType::LengthDelimited {
+            if skip_field(wire_type, number, &mut rest, DecodeContext::default()).is_err() {
+                return;
+            }
+            continue;
+        }
+        let Ok(length) = decode_varint(&mut rest).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+        else {
+            return;
+        };
+        if length > rest.remaining() {
+            return;
+        }
+        see(number, length, rest.is_cut_within(length));
+        rest.advance(length);
+    }
+}
+
+/// A field that must have a length, and be there as a whole before anything is taken for it.
+fn delimited(wire_type: WireType, message: &mut Pieces) -> Parsed<Bytes> {
+    if wire_type != WireType::LengthDelimited {
+        return Err(Unreadable);
+    }
+    let length = usize::try_from(decode_varint(message)?).map_err(|_| Unreadable)?;
+    if length > message.remaining() {
+        return Err(Unreadable);
+    }
+    Ok(message.copy_to_bytes(length))
+}
+
+fn check_text(bytes: &Bytes, too_long: MessageError) -> Result<(), MessageError> {
+    std::str::from_utf8(bytes).map_err(Unreadable::from)?;
+    if bytes.len() <= MAX_NAME { Ok(()) } else { Err(too_long) }
+}
+
+fn check_name(name: &str) -> Result<(), MessageError> {
+    if name.len() <= MAX_NAME { Ok(()) } else { Err(MessageError::LongName) }
+}
+
+/// Of bytes that were checked.
+fn text(bytes: &Bytes) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,27 @@
+//! The gRPC messages to and from the vocabulary.
+//!
+//! Tensor bytes are never copied here: what comes as `raw_input_contents` stays a slice of the message, and
+//! an output's buffer goes into `raw_output_contents` as it is. Only typed contents are converted.
+
+mod contents;
+mod decode;
+mod decode_error;
+mod fault;
+mod fields;
+mod input;
+mod message;
+mod parameters;
+mod pieces;
+mod region;
+mod response;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::decode;
+pub use message::{RequestMessage, count_fields, decoding_work};
+pub use parameters::parameter_message;
+pub use pieces::Pieces;
+#[cfg(test)]
+pub(crate) use response::encode;
+pub use response::{Envelope, FINAL_RESPONSE, encode_response, encode_stream_message};

@@ -1,0 +1,52 @@
+//! The parameters that put a tensor into shared memory.
+
+use galatea_types::{RegionSpan, Regions};
+
+use super::{
+    decode_error::{DecodeError, Result},
+    parameters::{Choice, ParameterMap},
+};
+
+const REGION: &str = "shared_memory_region";
+const BYTE_SIZE: &str = "shared_memory_byte_size";
+const OFFSET: &str = "shared_memory_offset";
+
+/// A region that a tensor's parameters name, and which part of it.
+pub(super) struct RegionParameters<'p> {
+    region: &'p str,
+    offset: i64,
+    byte_size: i64,
+}
+
+impl<'p> RegionParameters<'p> {
+    /// `None` where the parameters of the tensor name no region.
+    pub fn read(tensor: &str, parameters: &ParameterMap<'p>) -> Result<Option<Self>> {
+        let Some(region) = parameters.get(REGION) else { return Ok(None) };
+        let Some(Choice::Text(region)) = region else {
+            return Err(wrong_type(REGION, tensor, "string_param"));
+        };
+        let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
+        let byte_size = integer(BYTE_SIZE, tensor, parameters)?
+            .ok_or_else(|| DecodeError::RegionWithoutSize { tensor: tensor.to_owned() })?;
+        Ok(Some(Self { region, offset, byte_size }))
+    }
+
+    /// The span, where the region exists and has it.
+    pub fn span(&self, regions: &dyn Regions) -> Result<RegionSpan> {
+        // The message has no unsigned numbers: a negative one is as far out of range as a huge one.
+        let (offset, byte_size) = (self.offset.cast_unsigned(), self.byte_size.cast_unsigned());
+        Ok(RegionSpan::new(regions.find(self.region)?, offset, byte_size)?)
+    }
+}
+
+fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap<'_>) -> Result<Option<i64>> {
+    match parameters.get(key) {
+        None => Ok(None),
+        Some(Some(Choice::Int64(value))) => Ok(Some(value)),
+        Some(_) => Err(wrong_type(key, tensor, "int64_param")),
+    }
+}
+
+fn wrong_type(key: &'static str, tensor: &str, expected: &'static str) -> DecodeError {
+    DecodeError::RegionParameterType { key, tensor: tensor.to_owned(), expected }
+}

@@ -1,0 +1,177 @@
+//! An inference request: JSON header, binary tensors behind it, or raw bytes.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use galatea_config::ModelConfig;
+use galatea_types::{InferRequest, Regions, Tensor};
+
+use super::{
+    advice,
+    decode_error::{DecodeError, Result},
+    field::Member,
+    input::{self, BinaryTail, Sources},
+    json::{Cursor, for_each_element, for_each_member},
+    limits::{self, Count},
+    output, parameters, raw,
+};
+use crate::answer_form::{AnswerForm, AnswerPlan, PlannedOutput};
+
+/// Translates the body of an inference request.
+///
+/// The first `header_length` bytes are JSON and the rest are the binary tensors; without the
+/// `Inference-Header-Content-Length` header it is the length of the body. 0 makes the whole body the data of
+/// the model's one input. Binary tensors share the memory of `body`; tensors in shared memory are those of
+/// `regions`.
+///
+/// Fails with the status and text Triton has for the mistake, syntax errors before all others.
+pub fn decode(
+    body: &Bytes,
+    header_length: usize,
+    model: &ModelConfig,
+    version: Option<i64>,
+    regions: &dyn Regions,
+) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    let decoder = Decoder { model, version, regions, is_for_lines: false };
+    Ok(decoder.decode(body, header_length)?)
+}
+
+/// What a request is read for.
+pub(super) struct Decoder<'a> {
+    pub model: &'a ModelConfig,
+    pub version: Option<i64>,
+    pub regions: &'a dyn Regions,
+    /// The answer is a line of JSON per response: no place for binary tensors, but one for an empty final response.
+    pub is_for_lines: bool,
+}
+
+impl Decoder<'_> {
+    pub fn decode(&self, body: &Bytes, header_length: usize) -> Result<(InferRequest, AnswerPlan)> {
+        let mut request = InferRequest::new(self.model.name().clone());
+        request.model_version = self.version;
+        let is_raw = header_length == 0;
+        let default_form = AnswerForm::inline_or_binary(is_raw && !self.is_for_lines);
+        let mut plan = AnswerPlan::new(default_form, self.model.has_batching());
+        if is_raw {
+            request.inputs.push(raw::read(body, self.model)?);
+            return Ok((request, plan));
+        }
+        let out_of_range = DecodeError::HeaderOutOfRange { header_length, body_size: body.len() };
+        let json = body.get(..header_length).ok_or(out_of_range)?;
+        let mut sources = Sources {
+            tail: BinaryTail { body, next: header_length },
+            regions: self.regions,
+            model: self.model,
+        };
+        let decoded = self
+            .scan(json, &mut sources)
+            .and_then(|header| self.read_header(header, &mut request, &mut plan))
+            .and_then(|()| sources.check_used_up());
+        match decoded {
+            Ok(()) => Ok((request, plan)),
+            Err(error) => {
+                let error = Cursor::check_document(json).err().map_or(error, DecodeError::from);
+                let has_header_length = header_length < body.len();
+                Err(advice::of_request(error, json, has_header_length, self.model))
+            }
+        }
+    }
+
+    fn scan<'a>(&self, json: &'a [u8], sources: &mut Sources<'_>) -> Result<Header<'a>> {
+        let mut cursor = Cursor::new(json);
+        let (mut id, mut outputs) = (Member::default(), Member::default());
+        let (mut parameters, mut inputs) = (None, None);
+        for_each_member(&mut cursor, |key, cursor| {
+            match key {
+                b"id" => return id.read(cursor, Cursor::expect_string),
+                b"outputs" => return outputs.read(cursor, |cursor| self.read_outputs(cursor)),
+                b"inputs" if inputs.is_none() => {
+                    inputs = Some(scan_inputs(cursor, sources));
+                    return Ok(());
+                }
+                b"parameters" => _ = parameters.get_or_insert(cursor.position()),
+                _ => {}
+            }
+            cursor.skip_value()
+        })?;
+        cursor.end_document()?;
+        Ok(Header { cursor, id, parameters, outputs, inputs })
+    }
+
+    /// In Triton's order, so that of several mistakes the same one is reported.
+    fn read_header(
+        &self,
+        header: Header<'_>,
+        request: &mut InferRequest,
+        plan: &mut AnswerPlan,
+    ) -> Result<()> {
+        let cursor = header.cursor;
+        if let Some(id) = header.id.take_field(&cursor, "id", Cursor::expect_string)? {
+            request.id = limits::id(&id)?;
+        }
+        if let Some(at) = header.parameters {
+            parameters::read(&mut cursor.at(at), request, plan, self.is_for_lines)?;
+        }
+        request.inputs = match header.inputs {
+            Some(inputs) => inputs?,
+            None => return Err(DecodeError::MissingField("inputs")),
+        };
+        check_unique(request)?;
+        if let Some(outputs) = header.outputs.take(&cursor, |cursor| self.read_outputs(cursor))? {
+            output::check_unique(request, &outputs)?;
+            request.outputs.extend(outputs.iter().map(|output| output.name.clone()));
+            plan.outputs = outputs.into();
+        }
+        Ok(())
+    }
+
+    fn read_outputs(&self, cursor: &mut Cursor<'_>) -> Result<Vec<PlannedOutput>> {
+        let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
+        output::read_all(cursor, self.regions, count)
+            .map_err(|error| advice::of_outputs(error, self.model))
+    }
+}
+
+/// The members of the request object: read on the way, but for the parameters, which change the request itself.
+struct Header<'a> {
+    cursor: Cursor<'a>,
+    id: Member<Cow<'a, [u8]>>,
+    /// Where their value starts.
+    parameters: Option<usize>,
+    outputs: Member<Vec<PlannedOutput>>,
+    inputs: Option<Result<Vec<Tensor>>>,
+}
+
+/// Refuses two inputs of one name.
+fn check_unique(request: &InferRequest) -> Result<()> {
+    match limits::first_repeated(&request.inputs, |input| &input.name) {
+        None => Ok(()),
+        Some(input) => Err(DecodeError::DuplicateInput {
+            prefix: request.message_prefix().to_string(),
+            input: input.name.to_string(),
+        }),
+    }
+}
+
+/// Leaves the cursor behind the array. An error of one input is kept, so that what Triton checks first can
+/// be reported first.
+fn scan_inputs(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
+    let start = cursor.position();
+    let mut inputs = Vec::with_capacity(4);
+    let model = sources.model;
+    let mut count = Count::of_tensors("inputs", model.inputs().len(), model.name());
+    let array = cursor.expect_array().map_err(|e| DecodeError::from(e).in_field("inputs"));
+    let result = array.and_then(|()| {
+        for_each_element(cursor, |cursor| {
+            count.next()?;
+            inputs.push(input::decode(cursor, sources, &inputs)?);
+            Ok(())
+        })
+    });
+    if let Err(error) = result {
+        *cursor = cursor.at(start);
+        cursor.skip_value()?;
+        return Err(error);
+    }
+    Ok(inputs)
+}

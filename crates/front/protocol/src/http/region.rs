@@ -1,0 +1,54 @@
+//! The parameters that put a tensor into shared memory.
+
+use std::borrow::Cow;
+
+use galatea_types::{RegionSpan, Regions};
+
+use super::{
+    decode_error::{DecodeError, Result},
+    field::Member,
+    json::{self, Cursor},
+    limits,
+};
+
+const REGION: &str = "shared_memory_region";
+const OFFSET: &str = "shared_memory_offset";
+const BYTE_SIZE: &str = "shared_memory_byte_size";
+
+/// The values of these parameters.
+#[derive(Debug, Default)]
+pub(super) struct RegionParameters<'a> {
+    name: Member<Cow<'a, [u8]>>,
+    offset: Member<u64>,
+    byte_size: Member<u64>,
+}
+
+impl<'a> RegionParameters<'a> {
+    /// Steps over the value of the parameter `key`, and keeps it if it is one of these.
+    pub fn read(&mut self, key: &[u8], cursor: &mut Cursor<'a>) -> json::Result<()> {
+        match key {
+            _ if key == REGION.as_bytes() => self.name.read(cursor, Cursor::expect_string),
+            _ if key == OFFSET.as_bytes() => self.offset.read(cursor, Cursor::expect_u64),
+            _ if key == BYTE_SIZE.as_bytes() => self.byte_size.read(cursor, Cursor::expect_u64),
+            _ => cursor.skip_value(),
+        }
+    }
+
+    /// Whether they name a region.
+    pub fn name_region(&self) -> bool {
+        self.name.is_there()
+    }
+
+    /// The span of the region they name, if they name one. Offset and size are 0 where they are left out.
+    pub fn span(self, cursor: &Cursor<'a>, regions: &dyn Regions) -> Result<Option<RegionSpan>> {
+        let name = self.name.take_field(cursor, REGION, Cursor::expect_string)?;
+        let Some(name) = name else { return Ok(None) };
+        let region = regions.find(&limits::name(&name))?;
+        let number = |member: Member<u64>, field| {
+            Ok::<_, DecodeError>(member.take_field(cursor, field, Cursor::expect_u64)?.unwrap_or(0))
+        };
+        let (offset, byte_size) =
+            (number(self.offset, OFFSET)?, number(self.byte_size, BYTE_SIZE)?);
+        Ok(Some(RegionSpan::new(region, offset, byte_size)?))
+    }
+}

@@ -1,0 +1,86 @@
+//! Memory of this process: its allocator, how much the machine and its control groups allow, how much it has now, and
+//! giving back what native libraries have freed.
+
+#![warn(missing_docs)]
+
+#[cfg(target_os = "linux")]
+mod allocator;
+mod available;
+#[cfg(target_os = "linux")]
+mod code;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+
+use std::fs;
+
+pub use self::available::available;
+#[cfg(not(target_os = "linux"))]
+pub use self::elsewhere::{
+    ALLOCATOR, Allocator, keep_of_long_blocks, opened_libraries, release_code,
+};
+#[cfg(target_os = "linux")]
+pub use self::{
+    allocator::{ALLOCATOR, Allocator, keep_of_long_blocks},
+    code::{opened_libraries, release_code},
+};
+
+/// Bytes of this process that lie in the machine's memory; `None` where the system does not say.
+pub fn resident() -> Option<usize> {
+    kib_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+/// Gives the pages that the C library's allocator keeps for later back to the system, those in the middle of what is in use
+/// included: what the native libraries of backends have freed, for Rust code has [`Allocator`], which does so by itself.
+/// Takes milliseconds where much is free; other threads may wait for memory that long.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: may be called at any time, by any thread.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
+/// Bytes that the C library's allocator has for later, whether they lie in the machine's memory or were given back: what was freed
+/// since two questions is the difference. Counted modulo 4 GiB, and 0 where the C library does not say.
+pub fn free() -> u32 {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: may be called at any time, by any thread.
+    return unsafe { libc::mallinfo() }.fordblks.cast_unsigned();
+    #[cfg(not(target_env = "gnu"))]
+    0
+}
+
+/// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
+fn kib_of(text: &str, name: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_proc() {
+        let text = "VmHWM:\t 900 kB\nVmRSS:\t  24684084 kB\n";
+        assert_eq!(kib_of(text, "VmRSS:"), Some(25_276_502_016));
+        assert_eq!(kib_of(text, "VmSwap:"), None);
+        assert!(resident().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    /// Blocks so small that the allocator keeps them, with some in use between them.
+    #[test]
+    fn what_is_free_goes_back() {
+        let mut blocks: Vec<Option<Vec<u8>>> =
+            (0..64 * 1024).map(|_| Some(vec![1; 1024])).collect();
+        let (full, free_before) = (resident().expect("known"), free());
+        let used = blocks.iter_mut().enumerate().filter(|(number, _)| number % 64 != 0);
+        used.for_each(|(_, block)| *block = None);
+        assert!(free().wrapping_sub(free_before) > 32 << 20);
+        trim();
+        let after = resident().expect("known");
+        assert!(after + (32 << 20) < full, "{after} of {full} bytes are left");
+        assert_eq!(blocks.iter().flatten().count(), 1024);
+    }
+}

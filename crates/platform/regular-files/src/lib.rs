@@ -1,0 +1,115 @@
+//! Reading files that an operator or a model names.
+//!
+//! A path may lead to a pipe that nobody writes to, to a folder or to a device without an end. A thread that opened one
+//! would hang for good, or fill the memory. Here only regular files are opened, links to them included, and no more than
+//! a bound is read. A file on a network file system that does not answer still blocks its reader: the kernel knows no
+//! way to open it without waiting.
+
+#![warn(missing_docs)]
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+/// Opens a regular file for reading, through links.
+///
+/// # Errors
+/// Those of the system, of kind `NotFound` when nothing is there; of kind `InvalidInput` when a folder, a pipe or a
+/// device is.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+}
+
+/// Opens a regular file for reading and writing, not through a link.
+///
+/// # Errors
+/// Those of [`open`], and those of a link.
+pub fn open_for_writing(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    regular(file)
+}
+
+fn regular(file: File) -> io::Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
+    }
+}
+
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+/// Those of [`open`]; of kind `FileTooLarge` when it is longer.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    // One byte more than may be, which tells a file that is too long.
+    open(path)?.take(most + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > most {
+        true => Err(too_long(most)),
+        false => Ok(content),
+    }
+}
+
+/// Reads a regular file of at most `most` bytes of UTF-8.
+///
+/// # Errors
+/// Those of [`read`]; of kind `InvalidData` when it is no UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    open(path)?.take(most + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > most {
+        true => Err(too_long(most)),
+        false => Ok(text),
+    }
+}
+
+/// Returns whether a file could not be opened because a link leads back to itself.
+pub fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+fn too_long(most: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("the file is larger than {most} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn a_regular_file_is_read_up_to_the_bound_and_through_links() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        fs::write(&file, "four").expect("written");
+        symlink(&file, &link).expect("a link");
+        for path in [&file, &link] {
+            assert_eq!(read(path, 4).expect("short enough"), b"four");
+            assert_eq!(read_text(path, 4).expect("short enough"), "four");
+            for error in [read(path, 3).map(drop), read_text(path, 3).map(drop)] {
+                let error = error.expect_err("too long");
+                assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+                assert_eq!(error.to_string(), "the file is larger than 3 bytes");
+            }
+        }
+        let missing = read(&folder.path().join("none"), 1).expect_err("nothing there");
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_a_folder_and_a_device_block_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("started").success());
+        for other in [&*pipe, folder.path(), Path::new("/dev/zero")] {
+            let error = read(other, 1 << 20).expect_err("not a file");
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert_eq!(error.to_string(), "not a regular file", "{}", other.display());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The facts that the operating system tells about the machine and its processes, and the calls that Rust's library lacks.
+//!
+//! # Invariants
+//! - Every function compiles on every Unix. Where a system does not tell a fact, it is `None`.
+
+#![warn(missing_docs)]
+
+mod alarm;
+mod child;
+mod listeners;
+mod machine;
+mod process;
+
+pub use self::{
+    alarm::Alarm,
+    child::{end_with_parent, mark_process, own_program},
+    listeners::who_listens,
+    machine::{CpuTimes, MachineMemory, online_processors, physical_cores},
+    process::{ProcessFigures, resident_bytes_of, set_variable_while_alone},
+};

@@ -1,0 +1,130 @@
+//! Figures of processes.
+
+use std::{ffi::CStr, fs};
+
+/// The figures of this process. Its children are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessFigures {
+    /// User and system time of the processors, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// The moment of its start, in seconds since 1970.
+    pub start_seconds: Option<f64>,
+    /// Memory of the machine that it has.
+    pub resident_bytes: Option<u64>,
+    /// Addresses that it has taken.
+    pub virtual_bytes: Option<u64>,
+    /// Open descriptors of files.
+    pub open_files: Option<u64>,
+    /// The most descriptors that it may have open.
+    pub most_open_files: Option<u64>,
+}
+
+impl ProcessFigures {
+    /// Reads the figures of this moment.
+    pub fn read() -> Self {
+        let mut figures = Self {
+            open_files: open_files(),
+            most_open_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+            ..Self::default()
+        };
+        let stat = fs::read_to_string("/proc/self/stat").ok();
+        if let Some(stat) = stat.as_deref().and_then(Stat::parse) {
+            let ticks = rustix::param::clock_ticks_per_second() as f64;
+            let booted = fs::read_to_string("/proc/stat").ok();
+            let booted = booted.as_deref().and_then(boot_time);
+            figures.cpu_seconds = Some(stat.cpu_ticks as f64 / ticks);
+            figures.start_seconds =
+                booted.map(|booted| booted as f64 + stat.start_ticks as f64 / ticks);
+            let page = rustix::param::page_size() as u64;
+            figures.resident_bytes = Some(stat.resident_pages.saturating_mul(page));
+            figures.virtual_bytes = Some(stat.virtual_bytes);
+        }
+        figures
+    }
+}
+
+/// Returns the memory of the machine that another process has, in bytes.
+pub fn resident_bytes_of(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Sets a variable of the environment, unless it is set already or this process has threads that could read it meanwhile.
+pub fn set_variable_while_alone(name: &CStr, value: &CStr) {
+    const KEEP: i32 = 0;
+    if has_one_thread() {
+        // SAFETY: both texts are terminated, and no thread reads the environment meanwhile, as the caller is the only one
+        // that could.
+        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), KEEP) };
+    }
+}
+
+/// The allocator may have a thread of its own, which reads nothing of the environment.
+fn has_one_thread() -> bool {
+    fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() <= 2)
+}
+
+/// Since Linux 6.2 the size of the folder is their number; before they are counted.
+fn open_files() -> Option<u64> {
+    const FOLDER: &str = "/proc/self/fd";
+    match fs::metadata(FOLDER).ok()?.len() {
+        0 => fs::read_dir(FOLDER).ok().map(|entries| entries.count() as u64),
+        number => Some(number),
+    }
+}
+
+/// The fields of `/proc/self/stat` (proc(5)) that are shown.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    cpu_ticks: u64,
+    start_ticks: u64,
+    virtual_bytes: u64,
+    resident_pages: u64,
+}
+
+impl Stat {
+    /// The name of the program, in parentheses, may hold anything.
+    fn parse(stat: &str) -> Option<Self> {
+        let (_, fields) = stat.rsplit_once(") ")?;
+        // Behind the name comes field 3.
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(Self {
+            cpu_ticks: field(14)?.saturating_add(field(15)?),
+            start_ticks: field(22)?,
+            virtual_bytes: field(23)?,
+            resident_pages: field(24)?,
+        })
+    }
+}
+
+/// Seconds since the epoch, of `/proc/stat`.
+fn boot_time(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_process_whose_name_has_parentheses() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 3 4 20 0 5 0 1234 4096000 77 18446744073709551615";
+        let expected = Stat {
+            cpu_ticks: 300,
+            start_ticks: 1234,
+            virtual_bytes: 4_096_000,
+            resident_pages: 77,
+        };
+        assert_eq!(Stat::parse(stat), Some(expected));
+        assert_eq!(Stat::parse("7 (a) S"), None);
+        assert_eq!(boot_time("cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_000));
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        assert!(resident_bytes_of(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

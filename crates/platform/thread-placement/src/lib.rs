@@ -1,0 +1,174 @@
+//! Where the threads of model instances run: on which CPUs, with the memory of which NUMA node, and with which
+//! priority.
+//!
+//! Host policies ([`HostPolicies`]) are named on the command line and used by instance groups. A [`Placement`] is what one
+//! of them and the priority of a model come to; it is applied to the calling thread, and what that thread starts
+//! afterwards, threads and processes, inherits it.
+
+#![warn(missing_docs)]
+
+mod cpus;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+mod policy;
+
+use std::{
+    io,
+    panic::resume_unwind,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+#[cfg(not(target_os = "linux"))]
+use self::elsewhere as system;
+#[cfg(target_os = "linux")]
+use self::linux as system;
+pub use self::policy::{HostPolicies, HostPolicy, PolicyError};
+
+/// How a thread is placed. The default leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Its CPUs and memory.
+    pub policy: HostPolicy,
+    /// Added to the nice value of the thread that it is started from: below 0 it goes before others.
+    pub niceness: i32,
+}
+
+/// Why a thread cannot be placed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlacementError {
+    /// Its CPUs.
+    #[error("Unable to set NUMA thread affinity: {0}")]
+    Affinity(rustix::io::Errno),
+    /// Its memory.
+    #[error(
+        "Unable to set NUMA memory policy: {0}. A container needs the permission for it (docker run --cap-add=SYS_NICE), \
+         or leave 'numa-node' out and name CPUs with 'cpu-cores'"
+    )]
+    Memory(io::Error),
+    /// There is no thread to be placed.
+    #[error("cannot start a thread: {0}")]
+    NoThread(io::Error),
+}
+
+impl Placement {
+    /// Whether it changes nothing.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Places the calling thread, for good.
+    ///
+    /// A priority above that of other threads needs a permission; without it the thread goes on as it is, with a warning
+    /// in the log, once.
+    ///
+    /// # Errors
+    /// When the system refuses CPUs or memory.
+    pub fn apply(&self) -> Result<(), PlacementError> {
+        if let Some(cpus) = &self.policy.cpus {
+            system::run_on(cpus).map_err(PlacementError::Affinity)?;
+        }
+        if let Some(node) = self.policy.node {
+            system::bind_to(node).map_err(PlacementError::Memory)?;
+        }
+        self.set_niceness();
+        Ok(())
+    }
+
+    /// Does `work` on a thread of its own that is placed so, and waits for it; without any placement, here.
+    ///
+    /// # Errors
+    /// As [`Placement::apply`].
+    ///
+    /// # Panics
+    /// With what `work` panics with.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, PlacementError> {
+        if self.is_default() {
+            return Ok(work());
+        }
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        thread::scope(|scope| {
+            let placed = || self.apply().map(|()| work());
+            let thread = thread::Builder::new().name(name).spawn_scoped(scope, placed);
+            let outcome = thread.map_err(PlacementError::NoThread)?.join();
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+
+    fn set_niceness(&self) {
+        static IS_TOLD: AtomicBool = AtomicBool::new(false);
+        if self.niceness == 0 {
+            return;
+        }
+        // Of this thread alone, as Linux has it.
+        let Err(error) = rustix::process::nice(self.niceness) else { return };
+        if !IS_TOLD.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "models with optimization.priority PRIORITY_MAX run at the same priority as others: {error}. Give the \
+                 server the right to raise it (CAP_SYS_NICE, for a container docker run --cap-add=SYS_NICE), or give the \
+                 other models PRIORITY_MIN"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rustix::thread::CpuSet;
+
+    use super::*;
+
+    fn allowed() -> BTreeSet<usize> {
+        let set = rustix::thread::sched_getaffinity(None).expect("a set");
+        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+    }
+
+    /// Field 19 of `/proc/thread-self/stat`; the name of the thread stands before it in parentheses.
+    fn niceness() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("a file");
+        let fields = stat.rsplit_once(')').expect("a name").1;
+        fields.split_whitespace().nth(16).expect("a field").parse().expect("a number")
+    }
+
+    #[test]
+    fn a_thread_is_pinned_and_so_is_what_it_starts() {
+        let cpu = *allowed().last().expect("a CPU");
+        let mut policy = HostPolicy::default();
+        policy.set("cpu-cores", &format!("{cpu}-{cpu}")).expect("valid");
+        let placement = Placement { policy, niceness: 3 };
+        let before = niceness();
+        let started = thread::spawn(move || {
+            placement.apply().expect("applied");
+            let own = (allowed(), niceness());
+            (own, thread::spawn(|| (allowed(), niceness())).join().expect("ended"))
+        });
+        let (own, of_its_thread) = started.join().expect("ended");
+        assert_eq!(own, (BTreeSet::from([cpu]), before + 3));
+        assert_eq!(of_its_thread, own);
+        assert_eq!(niceness(), before, "this thread stays as it was");
+    }
+
+    #[test]
+    fn work_is_done_on_a_placed_thread_and_its_panics_come_back() {
+        let placement = Placement { niceness: 2, ..Placement::default() };
+        let before = niceness();
+        assert_eq!(placement.run(niceness).expect("placed"), before + 2);
+        assert_eq!(niceness(), before);
+        let panic = std::panic::catch_unwind(|| placement.run(|| panic!("as told")));
+        assert_eq!(panic.expect_err("a panic").downcast_ref(), Some(&"as told"));
+    }
+
+    #[test]
+    fn the_default_changes_nothing() {
+        let all = allowed();
+        let started = thread::spawn(move || {
+            Placement::default().apply().expect("applied");
+            allowed()
+        });
+        assert_eq!(started.join().expect("ended"), all);
+    }
+}

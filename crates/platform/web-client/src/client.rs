@@ -1,0 +1,116 @@
+//! The HTTP client: one pool of connections, rustls, time limits, proxies.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use galatea_types::Environment;
+use http::{HeaderValue, Request, Response, header::USER_AGENT};
+use http_body_util::Full;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use crate::{
+    body::HttpBody,
+    failure::{HttpFailure, Problem, broken, innermost},
+    proxies::{Proxies, Route},
+    roots::{self, Roots},
+};
+
+/// Connections that are kept for the next request.
+const IDLE_PER_HOST: usize = 16;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("galatea/", env!("CARGO_PKG_VERSION")));
+
+/// How a client reaches servers.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// The proxies that connections go through.
+    pub proxies: Proxies,
+    /// Whom encrypted connections trust.
+    pub roots: Roots,
+    /// How long servers may take.
+    pub limits: TimeLimits,
+}
+
+/// How long servers may take.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimits {
+    /// Until a connection is there.
+    pub connect: Duration,
+    /// Until the head of a response is there.
+    pub head: Duration,
+    /// A body that brings less than 16 KiB in this time is given up.
+    pub body: Duration,
+}
+
+impl ClientSettings {
+    /// The settings of this machine, with the proxies that the usual variables name.
+    pub fn of(environment: &Environment) -> Self {
+        let connect = Duration::from_secs(5);
+        let (head, body) = (Duration::from_secs(30), Duration::from_secs(30));
+        let limits = TimeLimits { connect, head, body };
+        Self { proxies: Proxies::of(environment), roots: Roots::Machine, limits }
+    }
+}
+
+/// Cheap to clone; all clones share their connections.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    client: Client<HttpsConnector<Route>, Full<Bytes>>,
+    limits: TimeLimits,
+}
+
+impl HttpClient {
+    /// # Errors
+    /// When TLS cannot be used.
+    pub fn new(settings: &ClientSettings) -> Result<Self, HttpFailure> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(settings.limits.connect));
+        tcp.set_nodelay(true);
+        let tls = roots::tls(&settings.roots)?;
+        let encrypted = || {
+            let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone());
+            builder.https_or_http().enable_http1()
+        };
+        let to_proxy = encrypted().wrap_connector(tcp.clone());
+        let route = Route { tcp, to_proxy, proxies: settings.proxies.clone() };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .pool_idle_timeout(Duration::from_secs(60))
+            .pool_timer(TokioTimer::new())
+            .build(encrypted().wrap_connector(route));
+        Ok(Self { client, limits: settings.limits })
+    }
+
+    /// The response to one request, whatever its status. Redirects are not followed. `most` is how long its body may be.
+    ///
+    /// # Errors
+    /// When no head of a response comes in time.
+    pub async fn send(
+        &self,
+        mut request: Request<Bytes>,
+        most: u64,
+    ) -> Result<Response<HttpBody>, HttpFailure> {
+        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
+        let answer = self.client.request(request.map(Full::new));
+        let limit = self.limits.connect + self.limits.head;
+        match tokio::time::timeout(limit, answer).await {
+            Err(_) => {
+                let text = format!("the server sent no response for {} s", limit.as_secs());
+                Err(HttpFailure::new(Problem::TooSlow, text))
+            }
+            Ok(Err(error)) if error.is_connect() => {
+                let text = format!("cannot connect: {}", innermost(&error));
+                Err(HttpFailure::new(Problem::Connect, text))
+            }
+            Ok(Err(error)) => Err(broken(&error)),
+            Ok(Ok(response)) => {
+                Ok(response.map(|body| HttpBody::new(body, most, self.limits.body)))
+            }
+        }
+    }
+}

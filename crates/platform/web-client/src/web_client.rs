@@ -1,0 +1,172 @@
+//! The client for callers that wait: it has the threads that requests run on.
+
+use std::{
+    fmt,
+    sync::mpsc::{self, RecvTimeoutError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use galatea_types::Stop;
+use http::Response;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    client::{ClientSettings, HttpClient},
+    failure::{HttpFailure, Problem},
+    get::Get,
+};
+
+/// How often a caller that waits is told so.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Threads and connections, for as long as this lives.
+pub struct WebClient {
+    /// Taken at the end.
+    runtime: Option<Runtime>,
+    http: HttpClient,
+    stop: Stop,
+}
+
+impl WebClient {
+    /// `threads`: how many there are. What runs on them may also write what comes to disk. A request to `stop` ends what is
+    /// waited for.
+    ///
+    /// # Errors
+    /// When the threads cannot be started, or TLS cannot be used.
+    pub fn new(settings: &ClientSettings, threads: usize, stop: Stop) -> Result<Self, HttpFailure> {
+        let http = HttpClient::new(settings)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("web client")
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                HttpFailure::new(Problem::Local, format!("failed to start threads: {error}"))
+            })?;
+        Ok(Self { runtime: Some(runtime), http, stop })
+    }
+
+    /// For requests of any kind.
+    pub fn http(&self) -> &HttpClient {
+        &self.http
+    }
+
+    /// Waits for the response to a request, and for its body where it is a success; `waits` is called each second until they
+    /// are there.
+    ///
+    /// # Errors
+    /// When it does not come, or not `within` this time.
+    pub fn fetch(
+        &self,
+        asked: Get,
+        within: Duration,
+        waits: &mut dyn FnMut(),
+    ) -> Result<Response<Bytes>, HttpFailure> {
+        let http = self.http.clone();
+        let fetched = async move {
+            let (head, body) = http.get(&asked).await?.response.into_parts();
+            let body = if head.status.is_success() { body.all().await? } else { Bytes::new() };
+            Ok(Response::from_parts(head, body))
+        };
+        let bounded = async move {
+            tokio::time::timeout(within, fetched).await.unwrap_or_else(|_| {
+                let text = format!("the answer was not there within {} s", within.as_secs());
+                Err(HttpFailure::new(Problem::TooSlow, text))
+            })
+        };
+        self.wait_with(bounded, waits)
+    }
+
+    /// Waits for what `work` comes to, on any thread: `work` runs on those of this value.
+    ///
+    /// # Errors
+    /// Those of `work`; a panic in it is one, and so is a request to stop.
+    pub fn wait<T: Send + 'static, E: From<HttpFailure> + Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        self.wait_with(work, &mut || {})
+    }
+
+    /// The same; `waits` is called each second until it is there.
+    ///
+    /// # Errors
+    /// Those of [`WebClient::wait`].
+    pub fn wait_with<T: Send + 'static, E: From<HttpFailure> + Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+        waits: &mut dyn FnMut(),
+    ) -> Result<T, E> {
+        let ended = || {
+            let stopped = self.stop.is_requested().then(Stop::error);
+            let text = stopped.as_ref().map_or("the request ended by a panic", |e| e.message());
+            E::from(HttpFailure::new(Problem::Local, text))
+        };
+        let Some(runtime) = self.runtime.as_ref().filter(|_| !self.stop.is_requested()) else {
+            return Err(ended());
+        };
+        let (done, result) = mpsc::sync_channel(1);
+        let working = runtime.spawn(async move {
+            // Whoever asked is waiting.
+            let _ = done.send(work.await);
+        });
+        // The sender goes with the work.
+        let _on_stop = self.stop.on_request(move || working.abort());
+        loop {
+            match result.recv_timeout(INTERVAL) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => waits(),
+                Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+            }
+        }
+    }
+}
+
+impl Drop for WebClient {
+    /// Without waiting, for what still runs nobody waits for: a runtime that is dropped as others are panics in one.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for WebClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebClient")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::Environment;
+
+    use super::*;
+
+    fn client(stop: &Stop) -> WebClient {
+        let settings = ClientSettings::of(&Environment::default());
+        WebClient::new(&settings, 1, stop.clone()).expect("threads")
+    }
+
+    #[test]
+    fn a_request_to_stop_ends_what_would_never_come() {
+        let stop = Stop::default();
+        let client = client(&stop);
+        let failed = client.wait::<(), HttpFailure>(async move {
+            // On another thread: the act that ends this work is about to be registered.
+            std::thread::spawn(move || stop.request());
+            std::future::pending().await
+        });
+        assert_eq!(failed.expect_err("ended").to_string(), Stop::error().message());
+        assert!(client.wait(async { Ok::<_, HttpFailure>(1) }).is_err(), "nothing begins any more");
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let client = client(&Stop::default());
+        assert_eq!(client.wait(async { Ok::<_, HttpFailure>(1) }).expect("done"), 1);
+        let failed = client.wait::<(), HttpFailure>(async { panic!("on purpose") });
+        assert_eq!(failed.expect_err("panicked").to_string(), "the request ended by a panic");
+    }
+}

@@ -1,0 +1,204 @@
+//! The backends that the server offers, and how each is opened when the first model needs it.
+
+mod early;
+pub mod inspectors;
+pub mod libraries;
+pub mod model_worker;
+pub(crate) mod native;
+pub mod pytorch;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use galatea_backend::Backend;
+use galatea_backend_process::ProcessBackend;
+use galatea_backend_python::{
+    PythonBackend, WorkerRules,
+    environment::{ADD_NUMPY, cache_figures, find_python_backend},
+};
+use galatea_backend_torch::TorchInspector;
+use galatea_engine::{BackendRegistry, BackendSettings};
+use galatea_http::SharedAbout;
+use galatea_telemetry::{families, metrics::Figures};
+use galatea_types::{Error, LockExt, Result};
+
+use self::native::NativeBackend;
+pub use self::{early::beside, native::EarlyBackend};
+use crate::{
+    options::{RuntimeOptions, ServeOptions},
+    table::Table,
+};
+
+/// Where Triton has them.
+pub const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
+
+/// The backends this program offers, and those that were opened.
+pub struct Backends {
+    runtimes: RuntimeOptions,
+    config: BackendSettings,
+    python: WorkerRules,
+    opened: Opened,
+    about: SharedAbout,
+    early: EarlyBackend,
+}
+
+/// Of `--backend-config`, for one backend.
+type Settings = BTreeMap<String, String>;
+
+/// Path of each opened backend's library, by its name.
+type Opened = Arc<Mutex<BTreeMap<String, String>>>;
+
+impl Backends {
+    /// Makes those that the options ask for.
+    pub fn new(options: &ServeOptions) -> Self {
+        let mut config = options.engine.backend_config.clone();
+        // Who may not fetch libraries fetches no numpy either, unless that is asked for.
+        if !options.runtimes.may_download && !config.of("python").contains_key(ADD_NUMPY) {
+            config.set("python", ADD_NUMPY, "false");
+        }
+        Self {
+            runtimes: options.runtimes.clone(),
+            config,
+            python: options.python.clone(),
+            opened: Opened::default(),
+            about: options.http_options.about.clone(),
+            early: options.early.clone(),
+        }
+    }
+
+    /// Each is opened when the first model needs it: a server without ONNX models needs no library.
+    pub fn registry(&self) -> BackendRegistry {
+        let mut registry = BackendRegistry::default();
+        for name in galatea_backend_builtin::ALL.map(|backend| backend.name()) {
+            let open = self.native(name, move |runtimes, _| built_in(runtimes, name));
+            registry.register_unlisted(name, open);
+        }
+        registry.register("onnxruntime", self.native("onnxruntime", onnx));
+        registry
+            .register("tensorflow", self.native("tensorflow", |runtimes, _| tensorflow(runtimes)));
+        registry.register("openvino", self.native("openvino", |runtimes, _| openvino(runtimes)));
+        registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
+        // To open it the shim is compiled.
+        registry.inspect_first("pytorch", Arc::new(TorchInspector));
+        let (noted, variables) = (self.noted(), self.runtimes.environment.clone());
+        let (config, rules) = (self.config.of("python"), self.python.clone());
+        registry.register("python", move || {
+            let backend = PythonBackend::open(&config, &variables, &rules)?;
+            noted.add("python", &*backend, Path::new("built-in"));
+            Ok(backend)
+        });
+        let (config, noted) = (self.config.clone(), self.noted());
+        let directory = backend_directory(&self.runtimes);
+        let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
+        registry.search(move |name| {
+            let files = find_python_backend(&directory, name)?;
+            // It runs as models of `python` do: settings of that hold for it too.
+            let settings = config.overlaid(&["python", name]);
+            let path = files.model_py.clone();
+            let backend = PythonBackend::of_files(name, files, &settings, &variables, &rules);
+            Some(backend.inspect(|backend| noted.add(name, &**backend, &path)))
+        });
+        registry
+    }
+
+    /// How a backend whose models may be isolated is opened. `locate`: what it is constructed from, and the path to show
+    /// for it.
+    fn native(
+        &self,
+        name: &'static str,
+        locate: impl Fn(&RuntimeOptions, &Settings) -> Result<(NativeBackend, PathBuf)>
+        + Send
+        + Sync
+        + 'static,
+    ) -> impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
+        let (runtimes, noted) = (self.runtimes.clone(), self.noted());
+        let (settings, early) = (self.config.of(name), self.early.clone());
+        move || {
+            let (native, path) = locate(&runtimes, &settings)?;
+            let (description, child) = (native.to_json()?, model_worker::program(&runtimes));
+            let early = early.clone();
+            let open = Box::new(move || early.take(&native).unwrap_or_else(|| native.open()));
+            let backend = ProcessBackend::open(name, &settings, description, child, open)?;
+            noted.add(name, &*backend, &path);
+            Ok(backend)
+        }
+    }
+
+    fn noted(&self) -> Noted {
+        Noted { opened: self.opened.clone(), about: self.about.clone() }
+    }
+
+    pub fn table(&self) -> Table {
+        let mut table = Table::new(["Backend", "Path", "Config"]);
+        for (name, path) in self.opened.lock_unpoisoned().iter() {
+            let settings = self.config.of(name);
+            let config = serde_json::json!({ "cmdline": settings });
+            table.row([name.clone(), path.clone(), config.to_string()]);
+        }
+        table
+    }
+}
+
+/// The figures of Python environments, once a model asked for one.
+pub fn environment_figures(figures: &mut Figures) {
+    let Some(cache) = cache_figures() else { return };
+    figures.set(&families::ENVIRONMENTS, cache.environments);
+    figures.set(&families::ENVIRONMENT_BYTES, cache.bytes);
+    figures.set_labelled(&families::ENVIRONMENT_BUILDS, "success", cache.made);
+    figures.set_labelled(&families::ENVIRONMENT_BUILDS, "failure", cache.failed);
+}
+
+/// A library of the user's with this name is another backend: a model that asks for it must not get ours.
+fn built_in(runtimes: &RuntimeOptions, name: &str) -> Result<(NativeBackend, PathBuf)> {
+    let library = format!("libtriton_{name}.so");
+    if backend_directory(runtimes).join(name).join(&library).exists() {
+        return Err(Error::unsupported(format!(
+            "backend '{name}' of the backend directory is the library {library}, which this server cannot open"
+        )));
+    }
+    Ok((NativeBackend::BuiltIn(name.to_owned()), PathBuf::from("built-in")))
+}
+
+fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend, PathBuf)> {
+    let library = libraries::onnxruntime(runtimes)?;
+    let settings = settings.clone();
+    Ok((NativeBackend::Onnx { library: library.clone(), settings }, library))
+}
+
+fn tensorflow(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let library = libraries::tensorflow(runtimes)?;
+    Ok((NativeBackend::TensorFlow { library: library.clone() }, library))
+}
+
+fn openvino(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let library = libraries::openvino(runtimes)?;
+    Ok((NativeBackend::OpenVino { library: library.clone() }, library))
+}
+
+fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+    let found = pytorch::prepared(runtimes, &mut *runtimes.progress.make())?;
+    let cuda = found.libtorch.cuda_library();
+    Ok((NativeBackend::Torch { shim: found.shim, cuda }, found.libtorch.library()))
+}
+
+pub fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
+    let given = runtimes.backend_directory.clone();
+    given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
+}
+
+/// Where a backend that was opened is noted: for the table of the log, and for the console.
+struct Noted {
+    opened: Opened,
+    about: SharedAbout,
+}
+
+impl Noted {
+    fn add(&self, name: &str, backend: &dyn Backend, path: &Path) {
+        let path = path.display().to_string();
+        self.about.add_runtime(name, backend.runtime(), path.clone());
+        self.opened.lock_unpoisoned().insert(name.to_owned(), path);
+    }
+}

@@ -1,0 +1,221 @@
+//! `--auth-policy`: the policy is read at the start, and again whenever its files change; the keys that sign tokens are
+//! fetched and kept up to date.
+
+mod fetch;
+mod key_source;
+mod watched_file;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use galatea_access::{Gate, KeySet, MAX_POLICY, Policy, Role};
+use galatea_frontend::Authentication;
+use galatea_telemetry::{families, metrics::FigureSource};
+use galatea_types::Environment;
+
+use self::{key_source::Keys, watched_file::WatchedFile};
+use crate::options::ServeOptions;
+
+/// Between two looks at the files.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Reads the policy, if there is to be one, and gives it to all front ends.
+pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
+    let Some(path) = &options.auth_policy else {
+        if options.is_hardened {
+            give(
+                options,
+                Gate::new(Policy::for_anybody(&HARDENED_ROLES), KeySet::default()).into(),
+            );
+        }
+        return Ok(None);
+    };
+    let applied = AppliedPolicy::read(path, &options.runtimes.environment)
+        .context("the policy of --auth-policy is not taken")?;
+    tell(&applied.gate.policy(), "applied");
+    give(options, applied.gate.clone());
+    Ok(Some(applied))
+}
+
+/// What clients may do where `--hardened` is given and no policy: nothing that changes the server.
+const HARDENED_ROLES: [Role; 2] = [Role::Infer, Role::Read];
+
+fn give(options: &mut ServeOptions, gate: Arc<Gate>) {
+    let authentication = Authentication::by(gate);
+    options.http_options.authentication = authentication.clone();
+    options.grpc_options.authentication = authentication;
+}
+
+/// How often somebody was refused.
+pub fn figures(policy: &AppliedPolicy) -> FigureSource {
+    let gate = policy.gate.clone();
+    Box::new(move |figures| {
+        for (reason, count) in gate.failures() {
+            figures.set_labelled(&families::AUTH_FAILURES, reason, count);
+        }
+    })
+}
+
+/// A policy from a file, which `galatea check` reads too.
+pub fn read_policy(path: &Path) -> Result<Policy> {
+    let text = read_text(path, MAX_POLICY)?;
+    Ok(Policy::parse(&path.display().to_string(), &text)?)
+}
+
+/// Whether the file of keys that the policy in `path` names is good, if it names one.
+pub fn check_key_file(policy: &Policy, path: &Path) -> Result<()> {
+    Keys::of(policy, path).first().map(drop)
+}
+
+/// A regular file that is not longer than `most`.
+pub fn read_text(path: &Path, most: usize) -> Result<String> {
+    let read = galatea_regular_files::read_text(path, most as u64);
+    read.with_context(|| format!("failed to read '{}'", path.display()))
+}
+
+fn tell(policy: &Policy, what: &str) {
+    log::info!("authentication: policy {what}: {}", policy.summary());
+    policy.warnings().iter().for_each(|warning| log::warn!("authentication: {warning}"));
+}
+
+/// A thread that keeps the policy up to date until this is dropped.
+pub struct PolicyWatch {
+    orders: Sender<Order>,
+}
+
+/// Asks the thread of a [`PolicyWatch`] to read the policy and its keys now.
+#[derive(Clone)]
+pub struct PolicyReload(Sender<Order>);
+
+/// One thing that the thread is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Reload,
+    End,
+}
+
+impl PolicyWatch {
+    /// Starts it.
+    pub fn start(mut policy: AppliedPolicy) -> io::Result<Self> {
+        let (orders, received) = mpsc::channel();
+        thread::Builder::new().name("policy".to_owned()).spawn(move || policy.run(&received))?;
+        Ok(Self { orders })
+    }
+
+    /// For whoever asks at any time, as a handler of a signal does.
+    pub fn reload(&self) -> PolicyReload {
+        PolicyReload(self.orders.clone())
+    }
+}
+
+impl PolicyReload {
+    /// Has the policy read, whether its file has changed or not. One line tells of the outcome.
+    pub fn send(&self) {
+        // After the end of the thread there is nothing to reload.
+        let _ = self.0.send(Order::Reload);
+    }
+}
+
+impl Drop for PolicyWatch {
+    fn drop(&mut self) {
+        // The thread is not waited for: it may be in a fetch. It holds nothing that the exit needs.
+        let _ = self.orders.send(Order::End);
+    }
+}
+
+/// A policy that holds, and where it came from.
+pub struct AppliedPolicy {
+    gate: Arc<Gate>,
+    path: PathBuf,
+    policy: WatchedFile,
+    keys: Keys,
+    /// Names the proxies to an issuer of keys.
+    environment: Environment,
+}
+
+impl AppliedPolicy {
+    /// What changes while this reads is seen as a change later.
+    fn read(path: &Path, environment: &Environment) -> Result<Self> {
+        let file = WatchedFile::applied(path);
+        let policy = read_policy(path)?;
+        let keys = Keys::of(&policy, path);
+        let first = keys.first()?;
+        let gate = Arc::new(Gate::new(policy, first));
+        let (path, environment) = (path.to_owned(), environment.clone());
+        Ok(Self { gate, path, policy: file, keys, environment })
+    }
+
+    fn run(&mut self, orders: &Receiver<Order>) {
+        loop {
+            self.look_at_policy();
+            let unknown = self.gate.unknown_signing_keys();
+            if let Some(keys) = self.keys.look(Instant::now(), unknown, &self.environment) {
+                let count = keys.len();
+                self.gate.replace_keys(keys);
+                // Said when it is so.
+                log::info!("authentication: {count} keys of the issuer of tokens");
+            }
+            match orders.recv_timeout(INTERVAL) {
+                Ok(Order::Reload) => self.reload(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn look_at_policy(&mut self) {
+        if self.policy.has_changed() {
+            self.read_again();
+        }
+    }
+
+    /// Reads the policy, whether its file has changed or not. Keys from an address are fetched at the next look.
+    fn reload(&mut self) {
+        self.policy = WatchedFile::applied(&self.path);
+        self.keys.expire();
+        self.read_again();
+    }
+
+    /// A policy that is broken changes nothing.
+    fn read_again(&mut self) {
+        let read = read_policy(&self.path).and_then(|policy| {
+            let keys = Keys::of(&policy, &self.path);
+            if keys.is_same_source(&self.keys) {
+                return Ok((policy, None));
+            }
+            let first = keys.first()?;
+            Ok((policy, Some((keys, first))))
+        });
+        match read {
+            Ok((policy, keys)) => self.apply(policy, keys),
+            Err(error) => {
+                log::error!(
+                    "authentication: the policy is not taken as it is now, the one before goes on: {error:#}"
+                );
+            }
+        }
+    }
+
+    fn apply(&mut self, policy: Policy, keys: Option<(Keys, KeySet)>) {
+        match keys {
+            None => self.gate.replace_policy(policy),
+            Some((keys, first)) => {
+                self.keys = keys;
+                self.gate.replace(policy, first);
+            }
+        }
+        tell(&self.gate.policy(), "changed");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What a server without authentication leaves open to whoever reaches it: one warning at start.
+//!
+//! As a drop-in for Triton the server listens at every address and asks nobody who they are, so it cannot refuse; but
+//! nobody should find out later.
+
+use std::net::IpAddr;
+
+use galatea_engine::ControlMode;
+use galatea_frontend::{ApiCategory, TlsFiles};
+
+use crate::options::{Endpoint, ServeOptions, TlsOptions};
+
+/// Warns where anybody outside of this machine may use the server.
+pub(crate) fn warn(options: &ServeOptions) {
+    if let Some(text) = warning(options) {
+        log::warn!("{text}");
+    }
+}
+
+/// Returns the warning, where there is one to give.
+pub fn warning(options: &ServeOptions) -> Option<String> {
+    if options.auth_policy.is_some() {
+        return None;
+    }
+    let reachable = reachable(options);
+    if reachable.is_empty() {
+        return None;
+    }
+    let open = open(options, &reachable);
+    (!open.is_empty()).then(|| {
+        format!(
+            "whoever reaches {} may use this server, for no client has to say who it is. Open are: {}. Ask for \
+             credentials with --auth-policy; or start it with {}--http-address=127.0.0.1 and --grpc-address=127.0.0.1 \
+             where only this machine is to use it",
+            places(&reachable),
+            open.join("; "),
+            if options.is_hardened { "" } else { "--hardened, or with " }
+        )
+    })
+}
+
+/// The services that listen beyond this machine and ask for no certificate. Those of a cloud platform are reached through the platform, which asks
+/// who it is.
+fn reachable(options: &ServeOptions) -> Vec<&Endpoint> {
+    let TlsOptions { http, grpc, metrics } = &options.tls;
+    let asks = |tls: &Option<TlsFiles>| tls.as_ref().is_some_and(|tls| tls.client_roots.is_some());
+    let services = [
+        (&options.http, asks(http)),
+        (&options.grpc, asks(grpc)),
+        (&options.metrics, *metrics && asks(http)),
+    ];
+    let open =
+        services.into_iter().filter_map(|(service, asks)| service.as_ref().filter(|_| !asks));
+    open.filter(|endpoint| !is_of_this_machine(&endpoint.address)).collect()
+}
+
+fn is_of_this_machine(address: &str) -> bool {
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    address == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn places(endpoints: &[&Endpoint]) -> String {
+    let place = |endpoint: &&Endpoint| match endpoint.port {
+        0 => format!("{} ({})", endpoint.address, endpoint.service),
+        port => format!("{}:{port} ({})", endpoint.address, endpoint.service),
+    };
+    endpoints.iter().map(place).collect::<Vec<_>>().join(", ")
+}
+
+/// What may be done there.
+fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
+    let serves = |service: &str| reachable.iter().any(|endpoint| endpoint.service == service);
+    let (http, grpc) = (serves("HTTP"), serves("GRPC"));
+    let is_open = |category| {
+        http && !options.http_options.restricted_apis.restricts(category)
+            || grpc && !options.grpc_options.restricted_protocols.restricts(category)
+    };
+    let changes = !options.is_hardened;
+    let controls = changes && options.engine.control_mode == ControlMode::Explicit;
+    let things = [
+        (is_open(ApiCategory::Inference), "inference with every model"),
+        (
+            is_open(ApiCategory::Metadata)
+                || is_open(ApiCategory::ModelConfig)
+                || is_open(ApiCategory::Statistics),
+            "what models there are, their configurations and figures",
+        ),
+        (
+            controls && is_open(ApiCategory::ModelRepository),
+            "model control: loading and unloading, also of files and code that the client sends \
+             (--model-control-mode=explicit)",
+        ),
+        (changes && is_open(ApiCategory::Logging), "the settings of the log, but for its file"),
+        (http && options.http_options.has_console, "the console (--console=false)"),
+        (serves("metrics"), "metrics"),
+    ];
+    things.into_iter().filter_map(|(is_open, what)| is_open.then_some(what)).collect()
+}

@@ -1,0 +1,236 @@
+//! The front ends: started, made to refuse requests, shut down.
+
+pub mod access_log;
+pub mod authentication;
+mod cloud;
+pub mod connections;
+pub mod encryption;
+pub mod exposure;
+mod socket;
+
+use std::{
+    mem,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use galatea_engine::Engine;
+use galatea_frontend::{FrontEnd, Tls};
+use socket2::Socket;
+
+use crate::options::{CloudPlatform, Endpoint, ServeOptions};
+
+/// The front ends that are served, in Triton's order, gRPC first: sockets until they are started.
+pub struct FrontEnds(Vec<Service>);
+
+struct Service {
+    kind: Kind,
+    endpoint: Endpoint,
+    state: State,
+}
+
+enum Kind {
+    Grpc,
+    Http,
+    Metrics,
+    Cloud(CloudPlatform),
+}
+
+enum State {
+    Bound(Socket),
+    Running(FrontEnd),
+    /// It could not be started.
+    Failed,
+}
+
+impl FrontEnds {
+    /// Binds the sockets of all that the options name.
+    pub(crate) fn bind(options: &ServeOptions) -> Result<Self> {
+        let own = [
+            (Kind::Http, &options.http),
+            (Kind::Grpc, &options.grpc),
+            (Kind::Metrics, &options.metrics),
+        ];
+        let own = own.into_iter().filter_map(|(kind, endpoint)| Some((kind, endpoint.as_ref()?)));
+        let clouds = options.clouds.iter();
+        let clouds = clouds.map(|cloud| (Kind::Cloud(cloud.platform.clone()), &cloud.endpoint));
+        let bind = |(kind, endpoint): (Kind, &Endpoint)| {
+            let state = State::Bound(socket::bind(endpoint)?);
+            Ok(Service { kind, endpoint: endpoint.clone(), state })
+        };
+        let mut services = own.chain(clouds).map(bind).collect::<Result<Vec<_>>>()?;
+        services.sort_by_key(|service| !matches!(service.kind, Kind::Grpc));
+        Ok(Self(services))
+    }
+
+    /// Starts those that may listen while models are loaded, so that liveness is answered: not those whose port
+    /// another server may serve meanwhile, for half of its clients would come here and wait.
+    pub(crate) fn start_early(
+        &mut self,
+        engine: &Arc<Engine>,
+        options: &ServeOptions,
+    ) -> Result<()> {
+        let is_early =
+            |one: &&mut Service| !one.endpoint.reuses_port && !matches!(one.kind, Kind::Cloud(_));
+        for service in self.0.iter_mut().filter(is_early) {
+            let at = service.start(engine, options)?;
+            let name = service.name();
+            log::info!("While models are loaded requests wait, {name} listens at {at}");
+        }
+        Ok(())
+    }
+
+    /// Starts the others, and tells of all: a script that waits for the last line finds all of them.
+    pub(crate) fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<()> {
+        for service in &mut self.0 {
+            let at = service.start(engine, options)?;
+            let (name, tls) = (service.name(), service.tls(options));
+            match service.kind {
+                Kind::Cloud(_) => log::info!("Started {name} HTTPService at {at}"),
+                _ => log::info!("Started {name} at {at}{}", over(tls)),
+            }
+            if matches!(service.kind, Kind::Http) && options.http_options.has_console {
+                let scheme = if tls.is_some() { "https" } else { "http" };
+                log::info!("The console is at {scheme}://{at}/");
+            }
+        }
+        Ok(())
+    }
+
+    /// Where HTTP is served, once it is.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.0.iter().find(|service| matches!(service.kind, Kind::Http))?.address()
+    }
+
+    /// Where gRPC is served, once it is.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.0.iter().find(|service| matches!(service.kind, Kind::Grpc))?.address()
+    }
+
+    /// Where metrics are served, once they are.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.0.iter().find(|service| matches!(service.kind, Kind::Metrics))?.address()
+    }
+
+    /// From now on gRPC calls are refused, which their clients make elsewhere then, and no HTTP connections are accepted.
+    /// Those that are open are served on, and each is closed with its next response: clients take an idle connection for
+    /// one that works.
+    pub(crate) fn drain(&self) {
+        for service in &self.0 {
+            match (&service.kind, &service.state) {
+                (Kind::Grpc, State::Running(grpc)) => grpc.refuse_new_requests(),
+                (Kind::Http | Kind::Cloud(_), State::Running(http)) => http.drain(),
+                _ => {}
+            }
+        }
+    }
+
+    /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
+    /// metrics stay, so that draining can be watched.
+    pub(crate) fn refuse_new_requests(&self) {
+        for service in self.0.iter().filter(|service| !service.is_of_metrics()) {
+            if let State::Running(front_end) = &service.state {
+                front_end.refuse_new_requests();
+            }
+        }
+    }
+
+    /// Sends the responses that are left, until `deadline`, those of metrics aside. Returns how many requests were cut off.
+    pub(crate) fn shut_down(self, deadline: Instant) -> usize {
+        let (metrics, others): (Vec<_>, Vec<_>) =
+            self.0.into_iter().partition(Service::is_of_metrics);
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let cut_off = others.into_iter().map(|service| service.shut_down(left())).sum();
+        for service in metrics {
+            service.shut_down(Duration::ZERO);
+        }
+        cut_off
+    }
+}
+
+impl Service {
+    /// Starts it unless it runs. Returns the address as it was given, with the port that was bound.
+    fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<String> {
+        self.state = match mem::replace(&mut self.state, State::Failed) {
+            State::Bound(socket) => {
+                let listener = socket::listen(socket, &self.endpoint)?;
+                State::Running(self.serve(listener, engine, options)?)
+            }
+            other => other,
+        };
+        let port = self.address().map_or(self.endpoint.port, |at| at.port());
+        let at = format!("{}:{port}", self.endpoint.address);
+        let is_encrypted = self.tls(options).is_some();
+        options.http_options.about.add_port(self.name(), at.clone(), is_encrypted);
+        Ok(at)
+    }
+
+    fn serve(
+        &self,
+        at: TcpListener,
+        engine: &Arc<Engine>,
+        options: &ServeOptions,
+    ) -> Result<FrontEnd> {
+        let http = &options.http_options;
+        let started = match &self.kind {
+            Kind::Grpc => galatea_grpc::serve(at, engine, &options.grpc_options),
+            Kind::Http => galatea_http::serve(at, engine, http),
+            Kind::Metrics => galatea_http::serve_metrics(at, engine, http),
+            Kind::Cloud(platform) => {
+                galatea_http::serve_cloud(at, engine, http, cloud::front_end(engine, platform)?)
+            }
+        };
+        started.with_context(|| format!("failed to start {}", self.name()))
+    }
+
+    /// What the log calls it.
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Grpc => "GRPCInferenceService",
+            Kind::Http => "HTTPService",
+            Kind::Metrics => "Metrics Service",
+            Kind::Cloud(CloudPlatform::SageMaker { .. }) => "Sagemaker",
+            Kind::Cloud(CloudPlatform::VertexAi { .. }) => "Vertex AI",
+        }
+    }
+
+    fn tls<'a>(&self, options: &'a ServeOptions) -> Option<&'a Tls> {
+        let tls = match self.kind {
+            Kind::Grpc => &options.grpc_options.tls,
+            Kind::Http | Kind::Cloud(_) => &options.http_options.tls,
+            Kind::Metrics => &options.http_options.metrics_tls,
+        };
+        tls.as_deref()
+    }
+
+    fn is_of_metrics(&self) -> bool {
+        matches!(self.kind, Kind::Metrics)
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        match &self.state {
+            State::Running(front_end) => front_end.local_addr(),
+            _ => None,
+        }
+    }
+
+    fn shut_down(self, timeout: Duration) -> usize {
+        match self.state {
+            State::Running(front_end) => front_end.shut_down(timeout),
+            _ => 0,
+        }
+    }
+}
+
+/// What the line about the start says of the connections of a service that are encrypted.
+fn over(tls: Option<&Tls>) -> &'static str {
+    match tls {
+        None => "",
+        Some(tls) if tls.asks_for_client_certificates() => {
+            " over TLS, for clients with a certificate"
+        }
+        Some(_) => " over TLS",
+    }
+}

@@ -1,0 +1,47 @@
+//! The server as a library: it puts backends, repositories, engine and front ends together.
+//!
+//! [`Server::build`] makes a server from [`ServeOptions`], [`Server::serve`] loads its models and opens the front ends that
+//! the options name, and [`Server::shut_down`] ends it in order. Without front ends a program asks the [`Server::engine`].
+//! A process of an isolated model is the running program again: a program that serves such models hands the words behind
+//! [`model_worker::COMMAND`] to [`model_worker::run`].
+//!
+//! **Invariants.** This crate and the program alone name concrete backends and read the environment. Nothing here reads a
+//! command line, catches a signal or ends the process.
+
+#![warn(missing_docs)]
+
+mod backends;
+mod banner;
+mod debug_events;
+mod front_ends;
+mod gpus;
+mod memory;
+mod options;
+mod panic_hook;
+mod reload;
+mod repositories;
+mod response_cache;
+mod server;
+mod stop;
+mod table;
+mod upkeep;
+
+pub use self::{
+    backends::{
+        DEFAULT_BACKEND_DIRECTORY, EarlyBackend, beside, inspectors, libraries, model_worker,
+        pytorch,
+    },
+    front_ends::{FrontEnds, authentication, exposure},
+    gpus::Gpus,
+    memory::MemorySize,
+    options::{
+        CacheSettings, CloudOptions, CloudPlatform, Endpoint, Note, RuntimeOptions, ServeOptions,
+        TlsOptions,
+    },
+    panic_hook::install as install_panic_hook,
+    reload::Reload,
+    repositories::{RemoteRepositories, RepositoryCacheOptions, model_path},
+    server::{Server, Start},
+    stop::StopHandle,
+    table::Table,
+};

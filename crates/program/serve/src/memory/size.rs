@@ -1,0 +1,89 @@
+//! An amount of memory as it is typed: bytes, with a unit, or a share of what there is.
+
+/// An amount of memory as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemorySize {
+    /// So many bytes.
+    Bytes(usize),
+    /// Percent of what there is, 1 to 100.
+    Percent(usize),
+}
+
+impl Default for MemorySize {
+    fn default() -> Self {
+        Self::Percent(50)
+    }
+}
+
+/// The letters behind a number, and by how many bits they shift it.
+const UNITS: [(char, u32); 4] = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
+
+impl MemorySize {
+    /// `1073741824`, `512M`, `4GiB`, `50%`; not zero, which would refuse every request.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(percent) = text.strip_suffix('%') {
+            return number(percent).filter(|percent| *percent <= 100).map(Self::Percent);
+        }
+        let text = text.to_ascii_lowercase();
+        let text = text.strip_suffix("ib").or(text.strip_suffix('b')).unwrap_or(&text);
+        let unit = UNITS.iter().find_map(|(unit, shift)| Some((text.strip_suffix(*unit)?, *shift)));
+        let (digits, shift) = unit.unwrap_or((text, 0));
+        number(digits)?.checked_mul(1 << shift).map(Self::Bytes)
+    }
+
+    /// In bytes, where there are `available`.
+    pub fn of(self, available: usize) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            // Of percents, which lose less than the sum can overflow.
+            Self::Percent(percent) => (available / 100).saturating_mul(percent),
+        }
+    }
+}
+
+/// Digits alone, not all of them 0: `parse` would take a sign.
+fn number(digits: &str) -> Option<usize> {
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|number| is_number && *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_units_and_shares() {
+        for (text, expected) in [
+            ("1", MemorySize::Bytes(1)),
+            ("1073741824", MemorySize::Bytes(1 << 30)),
+            ("100B", MemorySize::Bytes(100)),
+            ("16k", MemorySize::Bytes(16 << 10)),
+            ("512M", MemorySize::Bytes(512 << 20)),
+            ("512mb", MemorySize::Bytes(512 << 20)),
+            ("4GiB", MemorySize::Bytes(4 << 30)),
+            ("1t", MemorySize::Bytes(1 << 40)),
+            ("50%", MemorySize::Percent(50)),
+            ("100%", MemorySize::Percent(100)),
+        ] {
+            assert_eq!(MemorySize::parse(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount() {
+        for text in
+            ["", "0", "0%", "101%", "-1", "+1", "1.5G", "G", "%", "iB", "1 G", "1x", "99999999T"]
+        {
+            assert_eq!(MemorySize::parse(text), None, "{text}");
+        }
+        let beyond = format!("{}0", usize::MAX);
+        assert_eq!(MemorySize::parse(&beyond), None);
+    }
+
+    #[test]
+    fn a_share_is_of_what_there_is() {
+        assert_eq!(MemorySize::Percent(50).of(1000), 500);
+        assert_eq!(MemorySize::Percent(100).of(usize::MAX), usize::MAX / 100 * 100);
+        assert_eq!(MemorySize::Bytes(7).of(1000), 7);
+    }
+}

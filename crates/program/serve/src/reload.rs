@@ -1,0 +1,37 @@
+//! Files that a server reads again while it serves: those of the logs, the certificates and the policy.
+
+use std::sync::Arc;
+
+use galatea_frontend::TlsReloadRequest;
+use galatea_telemetry::{access_log::AccessLog, logger};
+
+use crate::front_ends::authentication::PolicyReload;
+
+/// Has a server read its files again.
+pub struct Reload {
+    pub(crate) access_log: Option<Arc<AccessLog>>,
+    pub(crate) tls: Option<TlsReloadRequest>,
+    pub(crate) policy: Option<PolicyReload>,
+}
+
+impl Reload {
+    /// Opens the logs again, whose files may have been moved, and has the certificates and the policy read. The threads
+    /// that keep those tell the log how it went.
+    pub fn read_again(&self) {
+        if let Err(error) = logger::reopen() {
+            log::error!("failed to open the log file again: {error}");
+        }
+        if let Some(Err(error)) = self.access_log.as_deref().map(AccessLog::reopen) {
+            log::error!("failed to open the access log again: {error}");
+        }
+        log::info!(
+            "SIGHUP: the logs, the TLS files and the policy are read again, where there are any"
+        );
+        if let Some(tls) = &self.tls {
+            tls.send();
+        }
+        if let Some(policy) = &self.policy {
+            policy.send();
+        }
+    }
+}

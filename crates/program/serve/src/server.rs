@@ -1,0 +1,307 @@
+//! A server, from its options to its end.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, mpsc::Receiver},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use galatea_engine::{Engine, EngineOptions, RepositoryRoot, StartupError};
+use galatea_frontend::TlsReload;
+use galatea_gpu::GpuSampler;
+use galatea_telemetry::{
+    families,
+    logger::{self, LogSettings},
+};
+use galatea_types::Error;
+
+use crate::{
+    backends::{self, Backends},
+    banner,
+    debug_events::{self, LogChanges},
+    front_ends::{
+        FrontEnds, access_log,
+        authentication::{self, PolicyWatch},
+        connections, encryption, exposure,
+    },
+    gpus::Gpus,
+    memory::BudgetRule,
+    options::{Note, ServeOptions},
+    reload::Reload,
+    repositories::{self, Poller},
+    response_cache,
+    stop::{Event, StopHandle},
+    upkeep::Upkeep,
+};
+
+/// A server: its engine, its front ends, and the threads that look after both.
+pub struct Server {
+    // Dropped in this order.
+    poller: Option<Poller>,
+    upkeep: Option<Upkeep>,
+    front_ends: FrontEnds,
+    stop: StopHandle,
+    events: Receiver<Event>,
+    /// The end of an interrupted start.
+    deadline: Option<Instant>,
+    _gpu_watch: Option<GpuSampler>,
+    policy: Option<PolicyWatch>,
+    engine: Arc<Engine>,
+    backends: Backends,
+    budget_rule: BudgetRule,
+    _log_changes: Option<Arc<LogChanges>>,
+    tls_reload: Option<TlsReload>,
+    access_log: access_log::LastLines,
+    options: ServeOptions,
+}
+
+/// How the start of a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It serves.
+    Complete,
+    /// Somebody asked it to stop while it loaded models. Loading has stopped, unless a load has not noticed in time.
+    Interrupted,
+}
+
+impl Server {
+    /// Makes a server that holds its ports, but neither listens nor loads a model.
+    ///
+    /// # Errors
+    /// When a file that the options name cannot be used, a repository cannot be read or a port is taken.
+    pub fn build(mut options: ServeOptions) -> Result<Self> {
+        log_notes(&options.notes);
+        let budget_rule = BudgetRule::new(options.memory_budget);
+        options.share_memory(budget_rule.budget());
+        connections::share(&mut options);
+        let access_log = access_log::open(&mut options)?;
+        // Whoever asked for encryption gets no server without.
+        let tls_reload = encryption::open(&mut options)?;
+        let policy = authentication::open(&mut options)?;
+        response_cache::open(&mut options)?;
+        let log_changes = debug_events::open(&mut options)?;
+        let repositories = repositories::open(&options)?;
+        // Before the models are loaded, which may take minutes: a port in use should be known at once.
+        let front_ends = FrontEnds::bind(&options)?;
+        let backends = Backends::new(&options);
+        let gpus = Gpus::find();
+        let engine =
+            Engine::new(engine_options(&options, repositories, &gpus), backends.registry());
+        add_figures(&engine, &options);
+        if let Some(access_log) = access_log.clone() {
+            engine.add_figures(access_log::figures(access_log));
+        }
+        if let Some(policy) = &policy {
+            engine.add_figures(authentication::figures(policy));
+        }
+        let policy = policy.map(PolicyWatch::start).transpose().context(NO_THREAD)?;
+        options.http_options.about.set_options(&options.rows);
+        let (stop, events) = StopHandle::new();
+        Ok(Self {
+            poller: None,
+            upkeep: None,
+            front_ends,
+            stop,
+            events,
+            deadline: None,
+            _gpu_watch: gpus.watch(&options),
+            policy,
+            engine,
+            backends,
+            budget_rule,
+            _log_changes: log_changes,
+            tls_reload,
+            access_log: access_log::LastLines(access_log),
+            options,
+        })
+    }
+
+    /// The engine, which answers requests of this process as well as those of the front ends.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The front ends, which know their addresses once they are started.
+    pub fn front_ends(&self) -> &FrontEnds {
+        &self.front_ends
+    }
+
+    /// The options, with all that was found and opened for them.
+    pub fn options(&self) -> &ServeOptions {
+        &self.options
+    }
+
+    /// Returns a handle that asks this server to stop.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Returns a handle that has this server read its files again.
+    pub fn reload(&self) -> Reload {
+        Reload {
+            access_log: self.access_log.0.clone(),
+            tls: self.tls_reload.as_ref().map(TlsReload::request),
+            policy: self.policy.as_ref().map(PolicyWatch::reload),
+        }
+    }
+
+    /// Loads the models that are loaded at start, and starts the front ends: those that may listen meanwhile first.
+    ///
+    /// # Errors
+    /// When a front end or a thread cannot be started, or a model cannot be loaded and the options end the server then.
+    pub fn serve(&mut self) -> Result<Start> {
+        self.engine.begin_start();
+        self.front_ends.start_early(&self.engine, &self.options)?;
+        let Some(loaded) = self.load_unless_stopped()? else { return Ok(Start::Interrupted) };
+        banner::log_tables(&self.engine, &self.backends, &self.options, loaded.is_err());
+        self.check_loaded(loaded)?;
+        let memory = &self.options.engine.memory;
+        let upkeep = Upkeep::start(&self.engine, memory, self.budget_rule);
+        self.upkeep = Some(upkeep.context(NO_THREAD)?);
+        let poller =
+            self.options.poll_interval.map(|interval| Poller::start(&self.engine, interval));
+        self.poller = poller.transpose().context(NO_THREAD)?;
+        exposure::warn(&self.options);
+        // Before the lines that scripts wait for.
+        self.engine.finish_start();
+        self.front_ends.start(&self.engine, &self.options)?;
+        Ok(Start::Complete)
+    }
+
+    /// Waits until the server is asked to stop, then for the drain delay, in which it serves on without being ready: a
+    /// further request ends that.
+    pub fn wait_until_stopped(&self) {
+        let _ = self.events.recv();
+        let delay = self.options.drain_delay;
+        if !delay.is_zero() {
+            self.engine.begin_leaving();
+            self.stop.set_stopping(false);
+            let seconds = delay.as_secs();
+            log::info!("Serving {seconds} seconds more without being ready (--drain-delay-secs)");
+            let _ = self.events.recv_timeout(delay);
+            self.stop.set_stopping(true);
+        }
+    }
+
+    /// Ends the server: front ends refuse requests, those in flight are answered, models are unloaded. Returns whether
+    /// nothing was cut off by the exit timeout.
+    pub fn shut_down(self) -> bool {
+        self.options.runtimes.stop.request();
+        let is_complete = match self.deadline {
+            Some(deadline) => self.engine.shutdown(deadline),
+            None => {
+                let deadline = Instant::now() + self.options.engine.exit_timeout;
+                let (engine, front_ends) = (self.engine, self.front_ends);
+                let drain = AssertUnwindSafe(|| drain(&engine, front_ends, deadline));
+                catch_unwind(drain).unwrap_or(false)
+            }
+        };
+        if !is_complete {
+            log::error!("Exit timeout expired. Exiting immediately.");
+        }
+        is_complete
+    }
+
+    /// Loads the models. `None`: the server was asked to stop meanwhile.
+    fn load_unless_stopped(&mut self) -> Result<Option<Result<(), StartupError>>> {
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        // On a thread of its own: models may take minutes to load.
+        let load = move || {
+            let loaded = catch_unwind(AssertUnwindSafe(|| engine.load_startup_models()));
+            stop.send(Event::Loaded(loaded.unwrap_or_else(|_| Err(load_panicked()))));
+        };
+        thread::Builder::new().name("load".to_owned()).spawn(load)?;
+        if let Ok(Event::Loaded(loaded)) = self.events.recv() {
+            return Ok(Some(loaded));
+        }
+        log::info!(
+            "Stopping before all models are loaded; a further signal ends the server at once"
+        );
+        let timeout = self.options.engine.exit_timeout;
+        self.deadline = Some(Instant::now() + timeout);
+        self.engine.begin_exit();
+        self.options.runtimes.stop.request();
+        let _ = self.events.recv_timeout(timeout);
+        Ok(None)
+    }
+
+    /// Whether the server goes on with what could be loaded.
+    fn check_loaded(&self, loaded: Result<(), StartupError>) -> Result<()> {
+        match loaded {
+            Err(error) if self.options.exits_on_error => {
+                self.engine.shutdown(Instant::now() + self.options.engine.exit_timeout);
+                let code = error.code().as_str();
+                bail!("creating server: {code} - {error}{}", where_to_look(&self.options.log));
+            }
+            Err(error @ StartupError::Aborted(_)) => {
+                log::error!(
+                    "the server is not ready: creating server: {} - {error}",
+                    error.code().as_str()
+                );
+            }
+            Err(error) => log::warn!("serving what could be loaded: {error}"),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+}
+
+const NO_THREAD: &str = "failed to start a thread";
+
+/// The options with what was found of this machine.
+fn engine_options(
+    options: &ServeOptions,
+    repositories: Vec<Arc<dyn RepositoryRoot>>,
+    gpus: &Gpus,
+) -> EngineOptions {
+    let backend_directory = Some(backends::backend_directory(&options.runtimes));
+    let mut engine = EngineOptions { repositories, backend_directory, ..options.engine.clone() };
+    gpus.add_to(&mut engine);
+    engine
+}
+
+/// Adds the figures that the metrics page shows beside the models.
+fn add_figures(engine: &Engine, options: &ServeOptions) {
+    engine.add_figures(connections::figures(options));
+    engine.add_figures(Box::new(backends::environment_figures));
+    engine.add_figures(Box::new(|figures| {
+        figures.set_labelled(&families::LOG_LINES_LOST, "server", logger::lost());
+    }));
+    if let Some(cache) = options.engine.response_cache.clone() {
+        engine.add_figures(Box::new(move |figures| cache.add_figures(figures)));
+    }
+}
+
+fn load_panicked() -> StartupError {
+    StartupError::Aborted(Error::internal("loading the models ended unexpectedly"))
+}
+
+/// Stops everything. True when nothing was cut off.
+fn drain(engine: &Engine, front_ends: FrontEnds, deadline: Instant) -> bool {
+    front_ends.drain();
+    engine.drain(deadline);
+    front_ends.refuse_new_requests();
+    let is_idle = engine.shutdown(deadline);
+    let cut_off = front_ends.shut_down(deadline);
+    is_idle && cut_off == 0
+}
+
+/// The end of the last line of a start that failed: the log says more than its first reason.
+fn where_to_look(log: &LogSettings) -> String {
+    match &log.file {
+        _ if !log.has_error => "; start with --log-error=true for more".to_owned(),
+        Some(file) => format!("; see the log in '{}'", file.display()),
+        None => "; see the log above".to_owned(),
+    }
+}
+
+fn log_notes(notes: &[Note]) {
+    for note in notes {
+        match note {
+            Note::Warning(text) => log::warn!("{text}"),
+            Note::Info(text) => log::info!("{text}"),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Tables of text for the log: the models, backends and settings at start.
+
+use std::iter;
+
+/// A column is not made narrower than this to let a table fit.
+const NARROW: usize = 16;
+
+/// A table of text, drawn with `+`, `-` and `|`, as wide as its contents.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self { rows: vec![head.map(str::to_owned).to_vec()] }
+    }
+
+    /// One cell per column of the head. A cell of several lines makes the row as high; its frame stays whole, so that
+    /// a message cannot pass for a row of its own: the other cells of the lines that follow are empty. Control characters
+    /// are shown by their numbers: they could move a terminal's cursor.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.map(|cell| visible(cell.trim_end())).to_vec());
+    }
+
+    /// A message of the log with the target [`TABLE`](galatea_telemetry::logger::TABLE), which begins with a line break. Where
+    /// it would be wider than `limit` its widest columns are made narrower, and their cells get more lines.
+    pub fn text(&self, limit: usize) -> String {
+        let widths = self.widths(limit);
+        let rule: String = widths.iter().map(|&w| format!("+{}", "-".repeat(w + 2))).collect();
+        let mut out = format!("\n{rule}+\n");
+        for (index, row) in self.rows.iter().enumerate() {
+            let cells: Vec<Vec<String>> =
+                row.iter().zip(&widths).map(|(cell, &width)| wrapped(cell, width)).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+            for line in 0..height.max(1) {
+                for (cell, &width) in cells.iter().zip(&widths) {
+                    let text = cell.get(line).map_or("", String::as_str);
+                    out.push_str(&format!("| {text:<width$} "));
+                }
+                out.push_str("|\n");
+            }
+            if index == 0 {
+                out.push_str(&format!("{rule}+\n"));
+            }
+        }
+        out.push_str(&format!("{rule}+\n"));
+        out
+    }
+
+    fn widths(&self, limit: usize) -> Vec<usize> {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.flat_map(|cell| cell.lines()).map(|line| line.chars().count()).max()
+        };
+        let mut widths: Vec<usize> =
+            (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+        loop {
+            let all = widths.iter().map(|width| width + 3).sum::<usize>() + 1;
+            let Some(widest) = widths.iter_mut().max() else { return widths };
+            if all <= limit || *widest <= NARROW {
+                return widths;
+            }
+            *widest -= 1;
+        }
+    }
+}
+
+/// The lines of a cell, none wider than `width`: divided between words where there are some.
+fn wrapped(cell: &str, width: usize) -> Vec<String> {
+    cell.lines().flat_map(|line| pieces(line, width)).map(str::to_owned).collect()
+}
+
+fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    iter::from_fn(move || {
+        let line = rest?;
+        let Some((end, _)) = line.char_indices().nth(width) else { return rest.take() };
+        // A piece may be followed by a space, which then begins no line.
+        let space = line[..=end].rfind(' ').filter(|&space| space > end / 2);
+        let (piece, more) = line.split_at(space.unwrap_or(end));
+        rest = Some(more.trim_start());
+        Some(piece)
+    })
+}
+
+fn visible(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => "\n".to_owned(),
+        c if c.is_control() => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_rows() {
+        let table = Table::new(["Repository Agent", "Path"]);
+        assert_eq!(
+            table.text(usize::MAX),
+            "\n+------------------+------+\n| Repository Agent | Path |\n+------------------+------+\n\
+             +------------------+------+\n"
+        );
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(["Model", "Status"]);
+        table.row(["é".to_owned(), "READY".to_owned()]);
+        assert_eq!(
+            table.text(usize::MAX),
+            "\n+-------+--------+\n| Model | Status |\n+-------+--------+\n| é     | READY  |\n\
+             +-------+--------+\n"
+        );
+    }
+
+    #[test]
+    fn a_cell_of_several_lines_is_shown_whole_within_the_frame() {
+        let mut table = Table::new(["Model", "Status"]);
+        table.row(["bad".to_owned(), "line 3:\n  | forged | READY\n".to_owned()]);
+        table.row([String::new(), String::new()]);
+        assert_eq!(
+            table.text(usize::MAX),
+            concat!(
+                "\n",
+                "+-------+--------------------+\n",
+                "| Model | Status             |\n",
+                "+-------+--------------------+\n",
+                "| bad   | line 3:            |\n",
+                "|       |   | forged | READY |\n",
+                "|       |                    |\n",
+                "+-------+--------------------+\n",
+            )
+        );
+    }
+
+    #[test]
+    fn a_table_fits_into_its_limit() {
+        let mut table = Table::new(["Model", "Status"]);
+        table.row([
+            "a".to_owned(),
+            "UNAVAILABLE: é words that go on\tand-on-without-any-space".to_owned(),
+        ]);
+        assert_eq!(
+            table.text(30),
+            concat!(
+                "\n",
+                "+-------+--------------------+\n",
+                "| Model | Status             |\n",
+                "+-------+--------------------+\n",
+                "| a     | UNAVAILABLE: é     |\n",
+                "|       | words that go      |\n",
+                "|       | on\\u{9}and-on-with |\n",
+                "|       | out-any-space      |\n",
+                "+-------+--------------------+\n",
+            )
+        );
+        let widest = table.text(0).lines().map(|line| line.chars().count()).max();
+        assert_eq!(widest, Some("| Model | ".len() + NARROW + 2), "no narrower than that");
+    }
+}

@@ -1,0 +1,144 @@
+//! `galatea check` and `galatea config`: what can be said about a repository without serving it.
+
+mod flags;
+mod model;
+mod policy;
+mod report;
+
+use std::{
+    fmt::Display,
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use galatea_command_line::read;
+use galatea_config::{RawModelConfig, Severity};
+use galatea_engine::{
+    EngineOptions, LocalRoot, RepositoryRoot, SingleModelRoot, complete, inspect,
+};
+use galatea_serve::{DEFAULT_BACKEND_DIRECTORY, Gpus, RemoteRepositories, inspectors, model_path};
+use galatea_types::{Environment, Result};
+
+use self::flags::CheckFlags;
+pub use self::flags::check_outline;
+use crate::terminal::{self, fail, print};
+
+/// There are mistakes.
+const MISTAKES: u8 = 1;
+/// The command line is wrong, or nothing could be looked at.
+const USAGE: u8 = 2;
+
+/// `galatea check`
+pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let flags = match read::<CheckFlags>(words) {
+        Ok(Some(flags)) if flags.has_nothing_to_check() => {
+            return refuse("check", "which repository? Its folder is expected");
+        }
+        Ok(Some(flags)) => flags,
+        Ok(None) => return print(&flags::check_help()),
+        Err(error) => return refuse("check", error),
+    };
+    let roots = match flags.roots(environment) {
+        Ok(roots) => roots,
+        Err(error) => return refuse("check", error),
+    };
+    let options = flags.options(roots);
+    let mut inspection = match inspect(&options, flags.inspectors(environment)) {
+        Ok(inspection) => inspection,
+        Err(error) => {
+            fail(error);
+            return ExitCode::from(USAGE);
+        }
+    };
+    inspection.findings.extend(flags.auth_policy.iter().flat_map(|path| policy::findings(path)));
+    let policies = usize::from(flags.auth_policy.is_some());
+    let text = match flags.is_json {
+        true => report::json(&inspection, policies),
+        false => {
+            let width = terminal::width(environment).unwrap_or(usize::MAX);
+            report::text(&inspection, policies, width, has_colours(environment))
+        }
+    };
+    let has_mistakes = inspection.count(Severity::Error) > 0;
+    let printed = print(&text);
+    if has_mistakes { ExitCode::from(MISTAKES) } else { printed }
+}
+
+/// The configuration of the model in `folder` with what its file says about it, as `galatea config` prints it.
+pub fn completed_config(folder: &Path, name: &str) -> Result<RawModelConfig> {
+    let flags = CheckFlags::default();
+    let root = SingleModelRoot::of_folder(folder, folder, name.to_owned());
+    let (completed, _) =
+        complete(&flags.options(vec![root]), flags.inspectors(&Environment::default()), name)?;
+    Ok(completed)
+}
+
+/// `galatea config`
+pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let flags = match read::<CheckFlags>(words) {
+        Ok(Some(flags)) => flags,
+        Ok(None) => return print(&flags::config_help()),
+        Err(error) => return refuse("config", error),
+    };
+    let [path] = &flags.paths[..] else {
+        return refuse("config", "which model? One folder of a model, or one file, is expected");
+    };
+    match model::completed(path, &flags, environment) {
+        Ok(text) => print(&text),
+        Err(error) => fail(error),
+    }
+}
+
+impl CheckFlags {
+    fn has_nothing_to_check(&self) -> bool {
+        self.paths.is_empty() && self.repositories.is_empty() && self.auth_policy.is_none()
+    }
+
+    /// What the paths mean to `serve`.
+    fn roots(&self, environment: &Environment) -> anyhow::Result<Vec<Arc<dyn RepositoryRoot>>> {
+        let mut remote = RemoteRepositories::new(environment, &self.cache);
+        let mut roots = Vec::new();
+        for path in &self.repositories {
+            roots.push(remote.open(path).unwrap_or_else(|| Ok(LocalRoot::at(path)))?);
+        }
+        for path in &self.paths {
+            roots.push(match remote.open(path) {
+                Some(root) => root?,
+                None => model_path::open(path)?,
+            });
+        }
+        Ok(roots)
+    }
+
+    fn options(&self, repositories: Vec<Arc<dyn RepositoryRoot>>) -> EngineOptions {
+        let backend_directory = Some(self.backend_directory());
+        let mut options = EngineOptions { repositories, backend_directory, ..self.engine.clone() };
+        Gpus::find().add_to(&mut options);
+        options
+    }
+
+    /// `environment`: in whose `PATH` the Python is that reads code of models.
+    fn inspectors(&self, environment: &Environment) -> galatea_engine::InspectorRegistry {
+        inspectors::registry(&self.engine.backend_config, self.backend_directory(), environment)
+    }
+
+    fn backend_directory(&self) -> PathBuf {
+        let given = self.backend_directory.clone();
+        given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
+    }
+}
+
+/// As <https://no-color.org> has it.
+fn has_colours(environment: &Environment) -> bool {
+    io::stdout().is_terminal() && environment.get("NO_COLOR").is_none()
+}
+
+fn refuse(command: &str, error: impl Display) -> ExitCode {
+    terminal::refuse(
+        error,
+        format_args!("galatea {command} ...; `galatea {command} --help` says more"),
+    );
+    ExitCode::from(USAGE)
+}

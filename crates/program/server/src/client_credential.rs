@@ -1,0 +1,78 @@
+//! The credential of the commands that ask a server: taken from the environment, for a command line is seen by everybody on
+//! the machine.
+
+use galatea_types::Environment;
+
+/// An API key or a token.
+const VARIABLE: &str = "GALATEA_API_KEY";
+/// Headers of a command line in whose place it would stand, or beside which a server would refuse it.
+const OTHERS: [&str; 2] = ["authorization", "x-api-key"];
+/// How the commands spell the option that adds a header.
+const OPTIONS: [&str; 2] = ["-H", "--header"];
+
+/// The words of a command with the credential among them, unless they have one. An error says what is wrong with the
+/// variable, and has nothing of its value.
+pub fn add_to(words: Vec<String>, environment: &Environment) -> Result<Vec<String>, String> {
+    let Some(secret) = environment.get(VARIABLE) else { return Ok(words) };
+    if words.iter().enumerate().any(|(at, word)| is_credential(&words, at, word)) {
+        return Ok(words);
+    }
+    let secret =
+        secret.to_str().filter(|secret| secret.bytes().all(|byte| byte.is_ascii_graphic()));
+    let secret = secret.ok_or_else(|| {
+        format!("{VARIABLE} is no key or token: it has white space or other characters that no header can have")
+    })?;
+    let header = ["-H".to_owned(), format!("Authorization:Bearer {secret}")];
+    Ok(header.into_iter().chain(words).collect())
+}
+
+/// Whether a word is one of these headers: as the value behind an option, or joined to it.
+fn is_credential(words: &[String], at: usize, word: &str) -> bool {
+    let is_behind_option = at.checked_sub(1).and_then(|before| words.get(before));
+    let value = match is_behind_option {
+        Some(before) if OPTIONS.contains(&before.as_str()) => word,
+        _ => OPTIONS.iter().find_map(|option| word.strip_prefix(option)).unwrap_or_default(),
+    };
+    let name = value.trim_start_matches('=').split(':').next().unwrap_or_default().trim();
+    OTHERS.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(words: &[&str], secret: &str) -> Result<Vec<String>, String> {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        add_to(words, &Environment::of([(VARIABLE, secret)]))
+    }
+
+    #[test]
+    fn the_credential_of_the_environment_becomes_a_header() {
+        let words = added(&["simple", "-H", "x:y"], "key").expect("added");
+        assert_eq!(words, ["-H", "Authorization:Bearer key", "simple", "-H", "x:y"]);
+        assert_eq!(added(&["simple"], "").expect("none"), ["simple"]);
+        let none = add_to(vec!["simple".to_owned()], &Environment::default());
+        assert_eq!(none.expect("none"), ["simple"]);
+    }
+
+    #[test]
+    fn one_on_the_command_line_stands() {
+        for words in [
+            &["m", "-H", "X-API-Key: k"][..],
+            &["--header", "authorization:Bearer k"],
+            &["--header=Authorization:Bearer k"],
+            &["-HX-Api-Key:k"],
+        ] {
+            assert_eq!(added(words, "key").expect("unchanged"), words);
+        }
+        assert_ne!(added(&["authorization:x"], "key").expect("added").len(), 1);
+    }
+
+    #[test]
+    fn what_no_header_can_have_is_refused_without_being_shown() {
+        for secret in ["two words", "line\nbreak", "é"] {
+            let error = added(&[], secret).expect_err("refused");
+            assert!(error.contains(VARIABLE) && !error.contains(secret), "{error}");
+        }
+    }
+}

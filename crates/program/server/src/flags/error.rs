@@ -1,0 +1,42 @@
+//! What is wrong with the command line of `serve`. The texts are getopt's and Triton's: scripts match on them.
+
+use galatea_command_line::{BadValue, CommandLineError};
+
+/// What is wrong with the command line of `serve`.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlagError {
+    /// One of its words.
+    #[error(transparent)]
+    CommandLine(#[from] CommandLineError),
+    /// A word that is no option.
+    #[error("Unexpected argument: {given} ({advice})", given = .0, advice = advice(.0))]
+    Unexpected(String),
+    /// A path, where the repositories are named by option.
+    #[error(
+        "Unexpected argument: {0} (options begin with --; to serve what is there as well: --model-repository={0})"
+    )]
+    PathBesideRepository(String),
+    /// Nothing to serve.
+    #[error("creating server: Invalid argument - --model-repository must be specified")]
+    NoRepository,
+    /// A rule that concerns several flags.
+    #[error("{0}")]
+    Rule(String),
+}
+
+/// The outcome of storing the value of an option.
+pub(super) type Stored = Result<(), FlagError>;
+
+impl From<BadValue> for FlagError {
+    fn from(error: BadValue) -> Self {
+        Self::CommandLine(error.into())
+    }
+}
+
+fn advice(word: &str) -> String {
+    match word.starts_with('-') {
+        true => "what stands behind -- is no option".to_owned(),
+        false if super::names_an_option(word) => format!("options begin with --: --{word}"),
+        false => "options begin with --".to_owned(),
+    }
+}

@@ -1,0 +1,134 @@
+//! The options of `serve`: one table that yields the parser and the help.
+//!
+//! Names, defaults and spellings are those of `tritonserver`; its whole command line is known here. What we
+//! cannot do yet is accepted with a warning where only speed or what is observed depends on it, and refused by name
+//! where clients would be less safe or answers different.
+
+mod access;
+mod error;
+mod serve_flags;
+mod setting;
+mod table;
+mod trace;
+
+use galatea_command_line::{
+    Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of, read, rows,
+};
+
+pub use self::{
+    error::FlagError,
+    serve_flags::{CacheFlags, EndpointFlags, ServeFlags, TlsFlags},
+    setting::{backend_setting, cache_size, missing_gpus},
+};
+
+const HELP_WIDTH: usize = 80;
+
+impl OptionSet for ServeFlags {
+    type Error = FlagError;
+
+    fn groups() -> &'static [galatea_command_line::Group<Self>] {
+        table::GROUPS
+    }
+
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
+        self.words.push(word);
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+}
+
+/// Whether a command takes words that are no options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// As Triton: none.
+    Refused,
+    /// They are paths to serve, unless the repositories are named by option, as Triton's users do: there a stray word
+    /// is a mistake, as it is with Triton.
+    Paths,
+}
+
+/// Reads the words behind the command's name; `None` when they ask for the help.
+pub fn parse(
+    words: impl IntoIterator<Item = String>,
+    others: Words,
+) -> Result<Option<ServeFlags>, FlagError> {
+    let words: Vec<String> = words.into_iter().collect();
+    let Some(mut flags) = read::<ServeFlags>(words.clone())? else { return Ok(None) };
+    if flags.is_hardened {
+        // Defaults only: what was given comes behind them, and wins.
+        let defaults = HARDENED.iter().map(|&word| word.to_owned());
+        let Some(hardened) = read(defaults.chain(words))? else { return Ok(None) };
+        flags = hardened;
+    }
+    for word in std::mem::take(&mut flags.words) {
+        if others == Words::Refused || word.starts_with('-') || names_an_option(&word) {
+            return Err(FlagError::Unexpected(word));
+        }
+        if !flags.repositories.is_empty() {
+            return Err(FlagError::PathBesideRepository(word));
+        }
+        flags.paths.push(word.into());
+    }
+    finish(&mut flags);
+    Ok(Some(flags))
+}
+
+/// What `--hardened` means, in other options. Where there is no policy, nobody may change the server either.
+const HARDENED: [&str; 7] = [
+    "--http-address=127.0.0.1",
+    "--grpc-address=127.0.0.1",
+    "--console=false",
+    "--python-isolation=standard",
+    "--client-max-concurrent-requests=256",
+    "--client-max-request-bytes=1G",
+    "--connection-max-concurrent-requests=128",
+];
+
+/// `model-repository=/models`: the dashes are missing.
+fn names_an_option(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    rows::<ServeFlags>().any(|row| row.names.long == name)
+}
+
+/// What depends on several options that may come in any order.
+fn finish(flags: &mut ServeFlags) {
+    trace::finish(flags);
+    if !flags.is_auto_complete_disabled {
+        return;
+    }
+    let is_strict = |notice: &Notice| matches!(notice, Notice::Warning(text) if text.contains("'--strict-model-config'"));
+    if flags.engine.auto_completes_config && flags.notices.iter().any(is_strict) {
+        flags.notices.push(Notice::Warning(
+            "Overriding deprecated '--strict-model-config' from False to True in favor of \
+             '--disable-auto-complete-config'!"
+                .to_owned(),
+        ));
+    }
+    flags.engine.auto_completes_config = false;
+}
+
+/// The help text, for a command that was started as `program`.
+pub fn help(program: &str, others: Words) -> String {
+    let heading = match others {
+        Words::Refused => format!("Usage: {program} [options]\n"),
+        Words::Paths => format!("Usage: {program} [PATH...] [options]\n\n{PATHS_HELP}"),
+    };
+    help_of::<ServeFlags>(&heading, HELP_WIDTH)
+}
+
+const PATHS_HELP: &str = "\
+PATH is a model repository (a folder with one folder per model), the folder of
+one model, or a model file: .onnx, .pt, .pt2, .py. A config.pbtxt beside such a
+file is its configuration. Example: galatea serve iris.onnx
+";
+
+/// What the table says, for texts about all commands.
+pub fn outline() -> Vec<OptionOutline> {
+    outline_of::<ServeFlags>()
+}
+
+#[cfg(test)]
+mod tests;

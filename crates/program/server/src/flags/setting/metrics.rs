@@ -1,0 +1,63 @@
+//! `--metrics-config`.
+
+use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
+
+use super::super::{error::Stored, serve_flags::ServeFlags};
+
+const KNOWN: &str =
+    "it is none of counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
+
+pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    let malformed = || given.malformed("<setting>=<value>");
+    let (key, value) = given.text.split_once('=').ok_or_else(malformed)?;
+    if key.is_empty() || key.contains(',') || value.is_empty() {
+        return Err(malformed().into());
+    }
+    let metrics = &mut flags.engine.metrics;
+    let switch = match key {
+        "counter_latencies" => &mut metrics.has_counter_latencies,
+        "histogram_latencies" => &mut metrics.has_histogram_latencies,
+        "summary_latencies" => &mut metrics.has_summary_latencies,
+        "summary_quantiles" => {
+            summary_quantiles(flags, given, value);
+            return Ok(());
+        }
+        _ => {
+            let (option, given) = (given.names.plain(), &given.text);
+            let text = format!("{option}={given} has no effect: {KNOWN}");
+            flags.notices.push(Notice::Warning(text));
+            return Ok(());
+        }
+    };
+    let not_bool = || given.bad(ValueError::NotBool(value.to_owned()));
+    *switch = parse_bool(value).ok_or_else(not_bool)?;
+    Ok(())
+}
+
+/// `0.5:0.05,0.99:0.001`: quantiles with the error that is allowed. What is none is left out with a warning, as in Triton,
+/// and where none is left those that there were stay.
+fn summary_quantiles(flags: &mut ServeFlags, given: &Occurrence, value: &str) {
+    let mut quantiles = Vec::new();
+    for part in value.split(',') {
+        match quantile(part) {
+            Some(quantile) => quantiles.push(quantile),
+            None => flags.notices.push(Notice::Warning(format!(
+                "{}: '{part}' of summary_quantiles is left out: <quantile>:<error> is expected, a quantile from 0 \
+                 to 1, such as 0.99:0.001",
+                given.names.plain()
+            ))),
+        }
+    }
+    if !quantiles.is_empty() {
+        flags.engine.metrics.summary_quantiles = quantiles;
+    }
+}
+
+/// The quantile. Its error has no effect: every quantile is as exact as most ask for. Of the error Triton reads as much as
+/// is a number, so that `0.0.1` is one.
+fn quantile(part: &str) -> Option<f64> {
+    let (quantile, error) = part.split_once(':')?;
+    let quantile = quantile.trim().parse().ok()?;
+    let is_number = error.trim().starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    (is_number && (0.0..=1.0).contains(&quantile)).then_some(quantile)
+}

@@ -1,0 +1,131 @@
+//! Options whose values have parts: settings of something (`--backend-config`, `--metrics-config`), amounts per device,
+//! and `--memory-budget`.
+//!
+//! What is split where is Triton's, so that the same values are refused.
+
+mod devices;
+mod metrics;
+mod parts;
+
+use galatea_command_line::{Notice, Occurrence, ValueError};
+use galatea_config::MissingGpus;
+use galatea_engine::BackendSettings;
+use galatea_frontend::RequestRate;
+use galatea_serve::MemorySize;
+
+pub(super) use self::{
+    devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
+    metrics::metrics_config,
+    parts::{Setting, missing, part},
+};
+use super::{
+    error::{FlagError, Stored},
+    serve_flags::ServeFlags,
+};
+
+pub(super) fn backend_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    backend_setting(&mut flags.engine.backend_config, given)
+}
+
+/// Of commands that have no other options of `serve` too.
+pub fn backend_setting(
+    settings: &mut BackendSettings,
+    given: &Occurrence,
+) -> Result<(), FlagError> {
+    if given.text.starts_with(',') {
+        let form = "<backend name>,<setting>=<value> or <setting>=<value>";
+        return Err(no_owner(given, "backend", form));
+    }
+    let setting = Setting::parse(given, "'<backend name>,<setting>=<value>'")?;
+    let backend = setting.owner.unwrap_or_default();
+    settings.set(backend, setting.key, setting.value);
+    Ok(())
+}
+
+/// `refuse` or `cpu`, of commands that have no other options of `serve` too.
+pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
+    if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
+}
+
+pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    if !given.text.contains(',') || given.text.starts_with(',') {
+        return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
+    }
+    let setting = Setting::parse(given, "'<cache name>,<setting>=<value>'")?;
+    let cache = setting.owner.unwrap_or_default().to_owned();
+    let own = flags.cache.settings.entry(cache).or_default();
+    own.push((setting.key.to_owned(), setting.value.to_owned()));
+    Ok(())
+}
+
+pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    let size: u64 = given.integer()?;
+    flags.cache.local_size = Some(size);
+    flags.notices.push(Notice::Warning(format!(
+        "'--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with \
+         the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI \
+         args would be: '--cache-config=local,size={size}'"
+    )));
+    Ok(())
+}
+
+pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    let size = MemorySize::parse(&given.text);
+    flags.memory_budget =
+        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
+/// An amount of bytes that is no share of anything.
+pub(super) fn bytes(given: &Occurrence, place: &mut usize) -> Result<(), FlagError> {
+    match MemorySize::parse(&given.text) {
+        Some(MemorySize::Bytes(bytes)) => *place = bytes,
+        _ => return Err(given.malformed("<bytes> or <number>K|M|G|T").into()),
+    }
+    Ok(())
+}
+
+/// An amount of memory that a process can run in.
+pub(super) fn process_memory(given: &Occurrence, place: &mut Option<u64>) -> Result<(), FlagError> {
+    const LEAST: usize = 64 << 20;
+    let mut bytes = 0;
+    self::bytes(given, &mut bytes)?;
+    if bytes < LEAST {
+        return Err(given.malformed("at least 64M").into());
+    }
+    *place = Some(bytes as u64);
+    Ok(())
+}
+
+/// `<number>[:<burst>]`
+pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    let malformed = || given.malformed("<requests a second>[:<burst>], both above 0");
+    let number = |text: &str| {
+        let number: f64 = text.parse().ok()?;
+        (number.is_finite() && number > 0.0).then_some(number)
+    };
+    let (per_second, burst) = match given.text.split_once(':') {
+        Some((rate, burst)) => (number(rate), number(burst)),
+        None => (number(&given.text), number(&given.text)),
+    };
+    let (per_second, burst) = per_second.zip(burst).ok_or_else(malformed)?;
+    flags.client_limits.rate = Some(RequestRate { per_second, burst: burst.max(1.0) });
+    Ok(())
+}
+
+pub(super) fn repository_cache_size(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+    cache_size(&mut flags.repository_cache.size, given)
+}
+
+/// `--repository-cache-size`
+pub fn cache_size(size: &mut MemorySize, given: &Occurrence) -> Result<(), FlagError> {
+    *size = MemorySize::parse(&given.text)
+        .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    Ok(())
+}
+
+fn no_owner(given: &Occurrence, owner: &str, form: &str) -> FlagError {
+    let (option, got) = (given.names.plain(), &given.text);
+    let text = format!("No {owner} specified. {option} option format is {form}. Got {got}");
+    given.bad(ValueError::Rejected(text)).into()
+}

@@ -1,0 +1,223 @@
+//! What `serve` was asked to do, checked: the second stage after [`ServeFlags`].
+
+mod cloud;
+mod endpoint;
+mod response_cache;
+mod rows;
+mod tls;
+
+use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
+
+use galatea_backend_python::{WorkerOptions, WorkerRules};
+use galatea_command_line::Notice;
+use galatea_engine::{
+    ControlMode, EngineOptions, ExecutionRules, Hold, RateLimiter, ResourceSupply,
+};
+use galatea_grpc::GrpcOptions;
+use galatea_http::HttpOptions;
+use galatea_runtimes::{ProgressMaker, TerminalProgress};
+use galatea_serve::{EarlyBackend, Endpoint, Note, RuntimeOptions, ServeOptions};
+use galatea_telemetry::logger::LogSettings;
+use galatea_types::Environment;
+
+use crate::flags::{FlagError, ServeFlags};
+
+/// Returns what the flags and the environment ask for together.
+pub fn from_flags(
+    mut flags: ServeFlags,
+    environment: &Environment,
+) -> Result<ServeOptions, FlagError> {
+    cloud::complete(&mut flags, environment);
+    check_rules(&flags)?;
+    let clouds = cloud::platforms(&flags, environment)?;
+    let [http, grpc, metrics] = {
+        let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
+        endpoint::endpoints(&flags, &others)?
+    };
+    let mut notes = notes(&flags.notices, environment);
+    let tls = tls::tls(&flags, &mut notes)?;
+    let python = python_workers(&mut flags);
+    Ok(ServeOptions {
+        tls,
+        http,
+        grpc,
+        metrics,
+        clouds,
+        exits_on_error: flags.exits_on_error,
+        response_cache: response_cache::cache(&flags.cache, environment, &mut notes)?,
+        poll_interval: (flags.engine.control_mode == ControlMode::Poll
+            && flags.repository_poll_secs > 0)
+            .then(|| Duration::from_secs(flags.repository_poll_secs)),
+        drain_delay: flags.drain_delay,
+        has_gpu_metrics: has_gpu_metrics(&flags, environment),
+        notes,
+        rows: rows::rows(&flags),
+        early: EarlyBackend::default(),
+        repositories: flags.repositories,
+        repository_cache: flags.repository_cache,
+        paths: flags.paths,
+        memory_budget: flags.memory_budget,
+        log: log_settings(flags.log, environment),
+        access_log: flags.access_log,
+        auth_policy: given(flags.auth_policy),
+        is_hardened: flags.is_hardened,
+        engine: EngineOptions {
+            hold: hold(environment),
+            starts_instances_one_by_one: starts_instances_one_by_one(environment),
+            execution: ExecutionRules {
+                rate_limiter: rate_limiter(&flags.rate_limit, flags.rate_limit_resources),
+                ..flags.engine.execution
+            },
+            ..flags.engine
+        },
+        http_options: HttpOptions {
+            has_console: flags.has_console.unwrap_or(true),
+            ..flags.http_options
+        },
+        client_limits: flags.client_limits,
+        connections: flags.connections,
+        max_connections: flags.max_connections,
+        grpc_options: GrpcOptions {
+            thread_count: flags.grpc_options.thread_count.min(cores()),
+            ..flags.grpc_options
+        },
+        runtimes: runtime_options(flags.runtimes, environment),
+        python: WorkerRules::new(python),
+    })
+}
+
+/// The files that the server keeps to itself are kept from workers that are isolated.
+fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
+    if !flags.log.has_info {
+        // The log tells nothing of it then.
+        flags.runtimes.progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
+    }
+    let mut python = std::mem::take(&mut flags.python);
+    python.is_hardened = flags.is_hardened;
+    python.stop = flags.runtimes.stop.clone();
+    python.progress = flags.runtimes.progress.clone();
+    let keys = [&flags.http_tls.key, &flags.grpc_tls.key];
+    let policy = flags.auth_policy.iter();
+    python.secret.extend(
+        keys.into_iter().chain(policy).filter(|path| !path.as_os_str().is_empty()).cloned(),
+    );
+    python
+}
+
+/// No more threads than cores: the rest would only take turns.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Rules that concern several flags.
+fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
+    let rule = |text: &str| Err(FlagError::Rule(text.to_owned()));
+    let models = &flags.engine.startup_models;
+    if !models.is_empty() && flags.engine.control_mode != ControlMode::Explicit {
+        return rule(
+            "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
+        );
+    }
+    if models.len() > 1 && models.iter().any(|model| model == "*") {
+        return rule("Wildcard model name '*' must be the ONLY startup model if specified at all.");
+    }
+    if flags.cache.local_size.is_some() && !flags.cache.settings.is_empty() {
+        return rule(
+            "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one \
+             or the other.",
+        );
+    }
+    if flags.repositories.is_empty() && flags.paths.is_empty() {
+        return Err(FlagError::NoRepository);
+    }
+    if flags.repoagent_directory.is_empty() {
+        return rule("creating server: Invalid argument - --repoagent-directory can not be empty");
+    }
+    let is_cached = flags.cache.local_size.is_some() || !flags.cache.settings.is_empty();
+    if is_cached && flags.cache.directory.is_empty() {
+        return rule("creating server: Invalid argument - cache directory can not be empty");
+    }
+    Ok(())
+}
+
+/// How many requests must wait before the first is executed: a hook of Triton's own tests.
+const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
+
+/// The same for requests of sequences without a slot; it counts where the other is set.
+const BACKLOG_HOLD_VARIABLE: &str = "TRITONSERVER_BACKLOG_DELAY_SCHEDULER";
+
+fn hold(environment: &Environment) -> Hold {
+    let count = |name| environment.text(name).and_then(|count| count.parse().ok()).unwrap_or(0);
+    Hold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
+}
+
+/// As in Triton every value but 1 turns it off.
+fn starts_instances_one_by_one(environment: &Environment) -> bool {
+    let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
+    is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
+}
+
+fn rate_limiter(mode: &str, provided: Vec<ResourceSupply>) -> Option<Arc<RateLimiter>> {
+    mode.eq_ignore_ascii_case("execution_count").then(|| RateLimiter::new(provided))
+}
+
+fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
+    flags.metrics.is_allowed.unwrap_or(true)
+        && flags.allows_gpu_metrics
+        && !environment.is_set("TRITON_SERVER_CPU_ONLY")
+}
+
+fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
+    let has_escaping =
+        environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0");
+    // As https://no-color.org has it.
+    let has_colours = environment.text("NO_COLOR").is_none_or(|value| value.is_empty())
+        && environment.text("TERM").as_deref() != Some("dumb");
+    LogSettings { file: given(log.file), has_escaping, has_colours, ..log }
+}
+
+/// Where libraries come from, with the variables that name them.
+pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
+    RuntimeOptions {
+        onnxruntime_lib: given(runtimes.onnxruntime_lib),
+        tensorflow_lib: given(runtimes.tensorflow_lib),
+        openvino_lib: given(runtimes.openvino_lib),
+        libtorch: given(runtimes.libtorch),
+        environment: environment.clone(),
+        ..runtimes
+    }
+}
+
+/// An empty path is none.
+fn given(path: Option<PathBuf>) -> Option<PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty())
+}
+
+fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
+    let mut notes: Vec<Note> = notices.iter().map(note).collect();
+    let count = environment.text(HOLD_VARIABLE);
+    if let Some(count) = count.filter(|count| count.parse::<usize>().is_err()) {
+        let text = format!("{HOLD_VARIABLE} has no effect: '{count}' is no count of requests");
+        notes.push(Note::Warning(text));
+    }
+    notes
+}
+
+fn note(notice: &Notice) -> Note {
+    match notice {
+        // Triton's own word and text: programs look for both.
+        Notice::Warning(warning) if warning.contains("deprecated") => {
+            Note::Warning(format!("Warning: {warning}"))
+        }
+        Notice::Warning(warning) => Note::Warning(warning.clone()),
+        Notice::Missing { option, value, what } => {
+            Note::Warning(format!("{option}={value} has no effect yet: {what}"))
+        }
+        Notice::NoEffect { option, value, why } => {
+            Note::Info(format!("{option}={value} has no effect: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Which response cache there is to be. What is refused, and in which words, is what Triton and its caches refuse.
+
+use galatea_response_cache::RedisSettings;
+use galatea_serve::{CacheSettings, MemorySize, Note};
+use galatea_types::Environment;
+
+use crate::flags::{CacheFlags, FlagError};
+
+/// Triton's cache cannot be made with fewer either.
+const SMALLEST: usize = 160;
+
+/// Returns the cache that the flags ask for. `None`: there is none.
+pub(super) fn cache(
+    flags: &CacheFlags,
+    environment: &Environment,
+    notes: &mut Vec<Note>,
+) -> Result<Option<CacheSettings>, FlagError> {
+    if let Some(size) = flags.local_size {
+        return local(&size.to_string()).map(Some);
+    }
+    let mut caches = flags.settings.iter();
+    let Some((name, settings)) = caches.next() else { return Ok(None) };
+    if caches.next().is_some() {
+        return Err(invalid(
+            "found multiple cache configurations, but only a single cache is currently supported",
+        ));
+    }
+    match name.as_str() {
+        "local" => {
+            note_others(settings, &["size"], name, notes);
+            local(last(settings, "size").unwrap_or_default()).map(Some)
+        }
+        "redis" => {
+            note_others(settings, &RedisSettings::KEYS, name, notes);
+            let settings = RedisSettings::parse(settings, |name| environment.text(name));
+            settings.map(|redis| Some(CacheSettings::Redis(Box::new(redis)))).map_err(invalid)
+        }
+        other => Err(invalid(format!(
+            "unable to find 'libtritoncache_{other}.so' for cache. Searched: {}; caches of other libraries cannot be \
+             used, there are 'local' and 'redis'",
+            flags.directory
+        ))),
+    }
+}
+
+/// As Triton the last one counts.
+fn last<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// Triton takes any, and does nothing with those it does not know.
+fn note_others(settings: &[(String, String)], known: &[&str], cache: &str, notes: &mut Vec<Note>) {
+    for (key, value) in settings.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        let known = known.join(", ");
+        notes.push(Note::Warning(format!(
+            "--cache-config={cache},{key}={value} has no effect: settings of this cache are {known}"
+        )));
+    }
+}
+
+fn local(size: &str) -> Result<CacheSettings, FlagError> {
+    if size.is_empty() {
+        return Err(invalid(
+            "Failed to initialize LocalCache: config didn't contain a valid 'size' field.",
+        ));
+    }
+    let bytes = match MemorySize::parse(size) {
+        Some(MemorySize::Bytes(bytes)) => bytes,
+        None if size.bytes().all(|digit| digit == b'0') => 0,
+        _ => {
+            let text = format!("'{size}' is not <bytes> or <number>K|M|G|T");
+            return Err(internal(format!("Failed to initialize LocalCache: stoull: {text}")));
+        }
+    };
+    if bytes < SMALLEST {
+        return Err(internal(format!(
+            "Failed to initialize LocalCache: Could not initialize buffer: size={size} is too small for any response"
+        )));
+    }
+    let available = galatea_process_memory::available().unwrap_or(usize::MAX);
+    if bytes > available {
+        return Err(internal(format!(
+            "Failed to initialize LocalCache: failed to allocate buffer: the machine and its control groups allow \
+             {available} bytes, less than size={size}"
+        )));
+    }
+    Ok(CacheSettings::Local(bytes))
+}
+
+fn invalid(text: impl std::fmt::Display) -> FlagError {
+    FlagError::Rule(format!("creating server: Invalid argument - {text}"))
+}
+
+fn internal(text: impl std::fmt::Display) -> FlagError {
+    FlagError::Rule(format!("creating server: Internal - {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(settings: &[&str]) -> Result<(CacheSettings, usize), String> {
+        let mut flags = CacheFlags { directory: "/caches".to_owned(), ..CacheFlags::default() };
+        for setting in settings {
+            let (cache, setting) = setting.split_once(',').expect("a cache");
+            let (key, value) = setting.split_once('=').expect("a setting");
+            let own = flags.settings.entry(cache.to_owned()).or_default();
+            own.push((key.to_owned(), value.to_owned()));
+        }
+        let mut notes = Vec::new();
+        match cache(&flags, &Environment::default(), &mut notes) {
+            Ok(found) => Ok((found.expect("a cache"), notes.len())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_size_of_the_cache_in_memory() {
+        for (size, bytes) in [("200", 200), ("1048576", 1 << 20), ("2M", 2 << 20)] {
+            let setting = format!("local,size={size}");
+            assert_eq!(of(&[&setting]), Ok((CacheSettings::Local(bytes), 0)));
+        }
+        let last = of(&["local,size=1000", "local,other=1", "local,size=2000"]);
+        assert_eq!(last, Ok((CacheSettings::Local(2000), 1)));
+    }
+
+    #[test]
+    fn what_triton_refuses() {
+        for (settings, text) in [
+            (
+                &["local,size=8192", "redis,key=value"][..],
+                "Invalid argument - found multiple cache configurations, but only a single cache is currently supported",
+            ),
+            (
+                &["foo,size=1"],
+                "Invalid argument - unable to find 'libtritoncache_foo.so' for cache. Searched: /caches",
+            ),
+            (
+                &["redis,port=1"],
+                "Invalid argument - Failed to initialize RedisCache, didn't specify address. Must at a minimum specify",
+            ),
+            (
+                &["redis,host=a", "redis,port=1", "redis,db=x"],
+                "Invalid argument - Failed to initialize RedisCache: 'x' is no value of 'db'",
+            ),
+            (
+                &["local,siz=1"],
+                "Invalid argument - Failed to initialize LocalCache: config didn't contain a valid 'size' field.",
+            ),
+            (
+                &["local,size=abc"],
+                "Internal - Failed to initialize LocalCache: stoull: 'abc' is not",
+            ),
+            (&["local,size=-1"], "Internal - Failed to initialize LocalCache: stoull"),
+            (&["local,size=50%"], "Internal - Failed to initialize LocalCache: stoull"),
+            (
+                &["local,size=0"],
+                "Internal - Failed to initialize LocalCache: Could not initialize buffer",
+            ),
+            (
+                &["local,size=1"],
+                "Internal - Failed to initialize LocalCache: Could not initialize buffer",
+            ),
+            (
+                &["local,size=99999999999999999"],
+                "Internal - Failed to initialize LocalCache: failed to allocate buffer",
+            ),
+        ] {
+            let error = of(settings).expect_err("refused");
+            assert!(error.starts_with(&format!("creating server: {text}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `galatea sagemaker`: what SageMaker says with environment variables and folders, as the command line of `serve`.
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use galatea_types::Environment;
+
+pub use self::error::LaunchError;
+
+/// Where SageMaker puts models, and an empty repository for the mode in which each has one of its own.
+pub struct Places {
+    pub single: PathBuf,
+    pub many: PathBuf,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() }
+    }
+}
+
+/// A start as SageMaker wants it.
+#[derive(Debug)]
+pub struct Launch {
+    /// Of `serve`.
+    pub arguments: Vec<String>,
+    /// The variables of the process, and those that are decided here.
+    pub environment: Environment,
+    /// For the person who reads the log of the container.
+    pub notes: Vec<String>,
+}
+
+const MULTI_MODEL: &str = "SAGEMAKER_MULTI_MODEL";
+const DEFAULT_MODEL: &str = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
+const PING_MODE: &str = "SAGEMAKER_TRITON_PING_MODE";
+const OVERRIDE_PING_MODE: &str = "SAGEMAKER_TRITON_OVERRIDE_PING_MODE";
+const INFERENCE_TYPE: &str = "SAGEMAKER_TRITON_INFERENCE_TYPE";
+const INFERENCE_TYPES: [&str; 3] = ["infer", "generate", "generate_stream"];
+const GPU_LIMIT: &str = "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT";
+const ADDITIONAL: &str = "SAGEMAKER_TRITON_ADDITIONAL_ARGS";
+
+/// Variables that are the value of a flag, and the value without them; without one the flag is not given.
+const FLAGS: [(&str, &str, Option<&str>); 16] = [
+    // Its name says the opposite of what it means; its value is that of the flag all the same.
+    ("SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING", "--model-namespacing=", Some("true")),
+    ("SAGEMAKER_BIND_TO_PORT", "--sagemaker-port=", None),
+    ("SAGEMAKER_SAFE_PORT_RANGE", "--sagemaker-safe-port-range=", None),
+    ("SAGEMAKER_TRITON_ALLOW_GRPC", "--allow-grpc=", Some("false")),
+    ("SAGEMAKER_TRITON_ALLOW_METRICS", "--allow-metrics=", Some("false")),
+    ("SAGEMAKER_TRITON_METRICS_PORT", "--metrics-port=", None),
+    ("SAGEMAKER_TRITON_GRPC_PORT", "--grpc-port=", None),
+    ("SAGEMAKER_TRITON_BUFFER_MANAGER_THREAD_COUNT", "--buffer-manager-thread-count=", None),
+    ("SAGEMAKER_TRITON_THREAD_COUNT", "--sagemaker-thread-count=", None),
+    ("SAGEMAKER_TRITON_LOG_VERBOSE", "--log-verbose=", Some("true")),
+    ("SAGEMAKER_TRITON_LOG_INFO", "--log-info=", None),
+    ("SAGEMAKER_TRITON_LOG_WARNING", "--log-warning=", None),
+    ("SAGEMAKER_TRITON_LOG_ERROR", "--log-error=", None),
+    (
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE",
+        "--backend-config=python,shm-default-byte-size=",
+        Some("16777216"),
+    ),
+    (
+        "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE",
+        "--backend-config=python,shm-growth-byte-size=",
+        Some("1048576"),
+    ),
+    ("SAGEMAKER_TRITON_TENSORFLOW_VERSION", "--backend-config=tensorflow,version=", None),
+];
+
+/// The start that the variables ask for. `more`: arguments of the program, which count after all others.
+///
+/// # Errors
+/// When the model that is to be served is not there, or there are several.
+pub fn launch(
+    environment: &Environment,
+    places: &Places,
+    more: impl Iterator<Item = String>,
+) -> Result<Launch, LaunchError> {
+    let has_many = environment.text(MULTI_MODEL).as_deref() == Some("true");
+    let repository = if has_many { &places.many } else { &places.single };
+    let mut arguments: Vec<String> = [
+        "--allow-sagemaker=true".to_owned(),
+        "--allow-http=false".to_owned(),
+        "--model-control-mode=explicit".to_owned(),
+        format!("--model-repository={}", repository.display()),
+    ]
+    .into();
+    arguments.extend(FLAGS.iter().filter_map(|(variable, flag, default)| {
+        let value = environment.text(variable).or(default.map(str::to_owned))?;
+        Some(format!("{flag}{value}"))
+    }));
+    arguments.extend(gpu_limits(environment));
+    let additional = environment.text(ADDITIONAL).unwrap_or_default();
+    arguments.extend(additional.split_whitespace().map(str::to_owned));
+    check_inference_type(environment)?;
+    let mut launch = Launch { arguments, environment: environment.clone(), notes: Vec::new() };
+    let ping_mode = environment.text(OVERRIDE_PING_MODE);
+    if has_many {
+        prepare_many(&mut launch, repository, ping_mode)?;
+    } else {
+        choose_model(&mut launch, repository)?;
+        launch.set(PING_MODE, ping_mode.unwrap_or_else(|| "ready".to_owned()));
+    }
+    launch.arguments.extend(more);
+    Ok(launch)
+}
+
+impl Launch {
+    fn set(&mut self, variable: &str, value: String) {
+        let variables = self.environment.variables();
+        let others = variables.filter(|(name, _)| name.to_str() != Some(variable));
+        self.environment = others.chain([(variable.into(), value.into())]).collect();
+    }
+}
+
+/// One for each GPU of the machine.
+fn gpu_limits(environment: &Environment) -> Vec<String> {
+    let Some(limit) = environment.text(GPU_LIMIT) else { return Vec::new() };
+    let gpus = galatea_gpu::detect().unwrap_or_default();
+    gpus.iter().map(|gpu| format!("--model-load-gpu-limit={}:{limit}", gpu.index)).collect()
+}
+
+fn check_inference_type(environment: &Environment) -> Result<(), LaunchError> {
+    match environment.text(INFERENCE_TYPE) {
+        Some(given) if !INFERENCE_TYPES.contains(&&*given) => {
+            Err(LaunchError::InferenceType { given })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Models come with requests: the server lives before any is ready.
+fn prepare_many(
+    launch: &mut Launch,
+    repository: &Path,
+    ping_mode: Option<String>,
+) -> Result<(), LaunchError> {
+    fs::create_dir_all(repository)
+        .map_err(|source| LaunchError::Unusable { folder: repository.to_owned(), source })?;
+    let ping_mode = ping_mode.unwrap_or_else(|| "live".to_owned());
+    launch.notes.push(format!(
+        "SageMaker's many-model mode: models are loaded by its requests. /ping answers whether the server is '{ping_mode}'."
+    ));
+    launch.set(PING_MODE, ping_mode);
+    Ok(())
+}
+
+/// The model that is named, or the only one.
+fn choose_model(launch: &mut Launch, repository: &Path) -> Result<(), LaunchError> {
+    if repository.join("config.pbtxt").is_file() {
+        return Err(LaunchError::NoTopFolder { folder: repository.to_owned() });
+    }
+    let model = match launch.environment.text(DEFAULT_MODEL) {
+        Some(model) if repository.join(&model).is_dir() => model,
+        Some(model) => return Err(LaunchError::NoSuchModel { model }),
+        None => {
+            let model = only_folder(repository)?;
+            launch.notes.push(format!(
+                "WARNING: No {DEFAULT_MODEL} provided. The only model there is, {model}, is served."
+            ));
+            launch.set(DEFAULT_MODEL, model.clone());
+            model
+        }
+    };
+    launch.arguments.push(format!("--load-model={model}"));
+    Ok(())
+}
+
+fn only_folder(repository: &Path) -> Result<String, LaunchError> {
+    let unusable = |source| LaunchError::Unusable { folder: repository.to_owned(), source };
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(repository).map_err(unusable)? {
+        let entry = entry.map_err(unusable)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            folders.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    folders.sort();
+    match folders.as_slice() {
+        [] => Err(LaunchError::NoModel),
+        [only] => Ok(only.clone()),
+        _ => Err(LaunchError::SeveralModels { found: folders.join(" ") }),
+    }
+}

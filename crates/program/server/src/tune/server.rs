@@ -1,0 +1,160 @@
+//! A server of its own for each engine: this program again, on a free port of this machine alone.
+
+use std::{
+    collections::VecDeque,
+    env,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use galatea_types::LockExt;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{TuneError, stop::Stop};
+
+/// How long a server may take until it listens, which it does before it loads anything.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a server that was asked to stop may take.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Lines of its log that are kept for an error.
+const KEPT_LINES: usize = 8;
+
+/// The longest line of its log that is read, in bytes.
+const LONGEST_LINE: u64 = 8192;
+
+/// A server that runs, until it is dropped.
+pub struct Server {
+    child: Child,
+    /// Where HTTP is served.
+    pub address: String,
+    log: Arc<Mutex<VecDeque<String>>>,
+    stop: Stop,
+}
+
+impl Server {
+    /// Starts one that loads nothing by itself. `words`: more options of `serve`.
+    pub fn start(repository: &Path, words: &[String], stop: &Stop) -> Result<Self, TuneError> {
+        let program = env::current_exe().map_err(TuneError::Start)?;
+        let mut child = Command::new(program)
+            .arg("serve")
+            .arg(format!("--model-repository={}", repository.display()))
+            .args(["--model-control-mode=explicit", "--http-address=127.0.0.1", "--http-port=0"])
+            .args(["--allow-grpc=false", "--allow-metrics=false", "--gpu-groups=cpu"])
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(TuneError::Start)?;
+        let log = Arc::default();
+        let (sender, receiver) = channel();
+        // The log, and what is said before there is one.
+        let streams: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|stream| Box::new(stream) as _),
+            child.stderr.take().map(|stream| Box::new(stream) as _),
+        ];
+        for lines in streams.into_iter().flatten() {
+            let (log, sender) = (Arc::clone(&log), sender.clone());
+            thread::spawn(move || follow(lines, &log, &sender));
+        }
+        // With both threads gone the server has ended, and nobody waits.
+        drop(sender);
+        // Dropped with an error it is stopped as well.
+        let mut server = Self { child, address: String::new(), log, stop: stop.clone() };
+        stop.reach(server.pid());
+        if stop.is_asked() {
+            return Err(TuneError::Interrupted);
+        }
+        server.address = server.wait(&receiver)?;
+        Ok(server)
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn wait(&self, address: &Receiver<String>) -> Result<String, TuneError> {
+        address.recv_timeout(START_LIMIT).map_err(|_| TuneError::NotStarted(self.last_lines()))
+    }
+
+    /// The end of its log.
+    pub fn last_lines(&self) -> String {
+        self.log.lock_unpoisoned().iter().cloned().collect::<Vec<_>>().join("\n")
+    }
+
+    /// The memory that the process holds, in bytes, as far as the system tells.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        galatea_system::resident_bytes_of(self.child.id())
+    }
+}
+
+/// Reads the log to its end, so that the server never waits for a reader.
+fn follow(lines: Box<dyn Read + Send>, log: &Mutex<VecDeque<String>>, address: &Sender<String>) {
+    let mut lines = BufReader::new(lines);
+    loop {
+        let mut line = Vec::new();
+        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => return,
+        }
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if let Some(at) = listening_at(&line) {
+            // Nobody waits for a second one.
+            let _ = address.send(at.to_owned());
+        }
+        let mut log = log.lock_unpoisoned();
+        if log.len() == KEPT_LINES {
+            log.pop_front();
+        }
+        log.push_back(line);
+    }
+}
+
+fn listening_at(line: &str) -> Option<&str> {
+    let (_, at) = line.split_once("Started HTTPService at ")?;
+    at.split(['"', ' ']).next()
+}
+
+impl Drop for Server {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a child process is looked at, nobody reports its end"
+    )]
+    fn drop(&mut self) {
+        self.stop.reach(None);
+        if let Some(pid) = self.pid() {
+            // It may have ended already.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_stands_in_the_log() {
+        let line = "I1126 07:10:11.123456 42 http.rs:85] \"Started HTTPService at 127.0.0.1:4321\"";
+        assert_eq!(listening_at(line), Some("127.0.0.1:4321"));
+        assert_eq!(listening_at("I1126 07:10:11 something else"), None);
+    }
+}

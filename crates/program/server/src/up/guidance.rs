@@ -1,0 +1,168 @@
+//! What `galatea up` says: when it serves, a line to paste and the ways on; when it has ended, what to do next.
+
+use std::{fs, path::Path};
+
+use crate::{
+    advice::typed,
+    serve::{Guide, Started},
+    up::examples::Example,
+};
+
+/// What is served, as far as words depend on it.
+#[derive(Debug)]
+pub enum Guidance {
+    /// One of the examples.
+    Example(&'static Example),
+    /// What was named on the command line, as it was written.
+    Own(Vec<String>),
+}
+
+impl Guide for Guidance {
+    fn welcome(&self, started: &Started) -> String {
+        let Some(http) = &started.http else {
+            return "\nServing, but not over HTTP (--allow-http).\n\n".to_owned();
+        };
+        let mut out = String::from("\n");
+        match self {
+            Self::Example(example) => out.push_str(&format!("Serving {}", example.name)),
+            Self::Own(_) => out.push_str("Serving"),
+        }
+        out.push_str(&format!(" at {http}"));
+        let others = [("gRPC", &started.grpc), ("metrics", &started.metrics)];
+        for (name, place) in others {
+            out.push_str(&place.as_ref().map(|at| format!(", {name} at {at}")).unwrap_or_default());
+        }
+        out.push_str(".\n\nAsk it, in another terminal:\n\n");
+        match self {
+            Self::Example(example) => out.push_str(&format!(
+                "curl -s {http}{}\n\nThe same request by this program:\n\ngalatea infer {} -u {http}\n\n{}\n",
+                example.request, example.infer, example.answer
+            )),
+            Self::Own(_) => out.push_str(&format!(
+                "{}\n\nThe models, and with `galatea models NAME` how to ask each:\n\ngalatea models -u {http}\n",
+                started.command
+            )),
+        }
+        out.push('\n');
+        for (name, what) in self.ways_on(started) {
+            out.push_str(&format!("{name:18} {what}\n"));
+        }
+        out.push('\n');
+        out
+    }
+
+    fn farewell(&self) -> String {
+        let mut out = String::from("\nStopped. What to do next:\n\n");
+        let own = match self {
+            Self::Example(_) => own_model(Path::new(".")).unwrap_or("my.onnx".to_owned()),
+            Self::Own(words) => typed(words),
+        };
+        let folder = if let Self::Own(_) = self { own.as_str() } else { "models" };
+        for (command, what) in [
+            (
+                format!("galatea up {own}"),
+                "serve a model of yours: .onnx, .pt, .py, or a folder of models",
+            ),
+            (format!("galatea check {folder}"), "find mistakes before it is served"),
+            (format!("galatea serve {folder}"), "serve it to other machines, with all of the log"),
+            ("galatea --help".to_owned(), "the other commands"),
+        ] {
+            out.push_str(&format!("  {command:28} {what}\n"));
+        }
+        out.push('\n');
+        out
+    }
+}
+
+impl Guidance {
+    /// Names of the ways on, and what they are.
+    fn ways_on(&self, started: &Started) -> Vec<(&'static str, String)> {
+        let mut ways = Vec::new();
+        if let Some(console) = &started.console {
+            ways.push(("Look at it:", console.clone()));
+        }
+        if let Self::Example(_) = self {
+            let own = own_model(Path::new(".")).unwrap_or("my.onnx".to_owned());
+            ways.push(("A model of yours:", format!("galatea up {own}")));
+            ways.push(("", "(.onnx, .pt, .py, or a folder of models)".to_owned()));
+            ways.push(("Other examples:", "galatea up --list".to_owned()));
+        }
+        let reach = match started.is_local {
+            true => "nobody: --http-address=0.0.0.0 serves other machines too",
+            false => "every machine that reaches this one",
+        };
+        ways.push(("Who else sees it:", reach.to_owned()));
+        ways.push(("To stop it:", "Ctrl-C".to_owned()));
+        ways
+    }
+}
+
+/// Something in the folder that can be served, for a command line that fits.
+fn own_model(folder: &Path) -> Option<String> {
+    let entries = fs::read_dir(folder).ok()?.flatten().take(1000);
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            let (path, name) = (entry.path(), entry.file_name().into_string().ok()?);
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+            let is_model = ["onnx", "pt", "pt2"].contains(&ending) && path.is_file();
+            let is_folder = ["models", "model_repository"].contains(&&*name) && path.is_dir();
+            (is_model || is_folder).then_some(name)
+        })
+        .filter(|name| typed(std::slice::from_ref(name)) == *name && !name.starts_with('-'))
+        .collect();
+    names.sort();
+    names.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::up::examples::EXAMPLES;
+
+    fn started() -> Started {
+        Started {
+            command: "curl -s localhost:8000/v2/models/a".to_owned(),
+            http: Some("localhost:8000".to_owned()),
+            is_local: true,
+            console: Some("http://localhost:8000/".to_owned()),
+            ..Started::default()
+        }
+    }
+
+    #[test]
+    fn each_example_has_a_line_to_paste_and_a_way_on() {
+        for example in EXAMPLES {
+            let text = Guidance::Example(example).welcome(&started());
+            let line =
+                text.lines().find(|line| line.starts_with("curl -s localhost:8000/v2/models/"));
+            assert!(line.is_some_and(|line| line.len() < 300), "{text}");
+            let infer = format!("\ngalatea infer {} -u localhost:8000\n", example.infer);
+            assert!(text.contains(&infer), "{text}");
+            assert!(
+                text.contains("http://localhost:8000/\n") && text.contains("galatea up "),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_named_is_named_again() {
+        let own = Guidance::Own(vec!["iris.onnx".to_owned()]);
+        assert!(own.welcome(&started()).contains("\ncurl -s localhost:8000/v2/models/a\n"));
+        assert!(own.farewell().contains("galatea check iris.onnx "));
+        let odd = Guidance::Own(vec!["$(x).onnx".to_owned()]);
+        assert!(!odd.farewell().contains("$(x)"), "nothing to be pasted blindly");
+    }
+
+    #[test]
+    fn a_model_in_the_folder_is_proposed() {
+        let folder = tempfile::tempdir().expect("folder");
+        assert_eq!(own_model(folder.path()), None);
+        for name in ["a b.onnx", "-x.onnx", "notes.txt"] {
+            fs::write(folder.path().join(name), "").expect("file");
+        }
+        assert_eq!(own_model(folder.path()), None, "a shell would read them otherwise");
+        fs::write(folder.path().join("iris.onnx"), "").expect("file");
+        assert_eq!(own_model(folder.path()).as_deref(), Some("iris.onnx"));
+    }
+}

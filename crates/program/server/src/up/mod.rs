@@ -1,0 +1,188 @@
+//! `galatea up`: a first look without anything at hand. A small real model is fetched and served, with a line to paste that
+//! gets an answer, and the way to one's own. It is `serve` with other defaults and words.
+
+mod command_line;
+mod examples;
+mod guidance;
+mod ports;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use galatea_runtimes::{
+    InstallOptions, ProgressMaker, TerminalProgress, find_package, install_package,
+};
+use galatea_serve::{RuntimeOptions, libraries};
+use galatea_types::{Environment, Error};
+use tempfile::TempDir;
+
+use self::{
+    command_line::{Request, UpError},
+    examples::{BUILT_IN, EXAMPLES, Example},
+    guidance::Guidance,
+};
+use crate::{
+    advice,
+    flags::{ServeFlags, Words},
+    options, serve,
+    terminal::{fail, print, refuse},
+};
+
+/// What may stand behind `up` beside paths and the options of `serve`.
+pub const WORDS: &[&str] = &[EXAMPLES[0].name, EXAMPLES[1].name, EXAMPLES[2].name, "--list"];
+
+/// What `galatea up --help` prints.
+const USAGE: &str = "\
+Usage: galatea up [EXAMPLE | PATH...] [options]
+
+Serves a model for a first look, and says what to ask it. Without a name it fetches a small real model; with the name of
+another example that one; with a path what `galatea serve` would serve: a model file (.onnx, .pt, .py), the folder of one
+model, a folder of models, or the address of one (s3://BUCKET/PATH).
+
+  --list                   List the examples: what they do, whose they are, what is fetched
+  --http-port, --grpc-port, --metrics-port
+                           Ports. Without them the usual ones, or the next that are free
+  --http-address, --grpc-address
+                           Addresses. Without them 127.0.0.1: this machine alone; 0.0.0.0 serves others too
+  --log-info=true          Show all of the log
+  -h, --help               Print this text
+
+All options of `galatea serve` can be given; `galatea serve --help` lists them.
+";
+
+/// Serves until a signal asks it to stop.
+pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let ran = command_line::read(words, EXAMPLES[0]).and_then(|request| match request {
+        Request::Help => Ok(print(USAGE)),
+        Request::List => Ok(print(&examples::list())),
+        Request::Own(flags) => {
+            let named = flags.paths.iter().chain(&flags.repositories);
+            let words = named.map(|path| path.display().to_string()).collect();
+            start(flags, Guidance::Own(words), environment)
+        }
+        Request::Example(example, is_named, flags) => {
+            start_example(example, is_named, flags, environment)
+        }
+    });
+    ran.unwrap_or_else(|error| {
+        let advice = match &error {
+            UpError::Flag(error) => advice::for_serve(error, Words::Paths).unwrap_or_default(),
+            _ => String::new(),
+        };
+        refuse(
+            format_args!("{error}{advice}"),
+            "galatea up [EXAMPLE | PATH...] [options]; `galatea up --help` says more",
+        )
+    })
+}
+
+/// Serves an example; where the usual one cannot be had, the one that needs nothing.
+fn start_example(
+    example: &'static Example,
+    is_named: bool,
+    mut flags: ServeFlags,
+    environment: &Environment,
+) -> Result<ExitCode, UpError> {
+    print(&format!("{}: {}\n{}.\n", example.name, example.question, example.origin));
+    // There is no log yet.
+    let progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
+    let runtimes = RuntimeOptions { progress, ..flags.runtimes.clone() };
+    let (example, place) = match obtain(example, &runtimes, environment) {
+        Ok(place) => (example, place),
+        Err(error) if is_named => {
+            let text = format_args!("{error}; `galatea up {}` needs nothing", BUILT_IN.name);
+            return Ok(fail(text));
+        }
+        Err(error) => {
+            let name = BUILT_IN.name;
+            eprintln!(
+                "\n{} is not to be had: {error}\nOnce that is put right, `galatea up` tries again.\n\nIn its place: {name}. {}",
+                example.name, BUILT_IN.question
+            );
+            (BUILT_IN, obtain(BUILT_IN, &runtimes, environment)?)
+        }
+    };
+    flags.repositories = vec![place.path().to_owned()];
+    start(flags, Guidance::Example(example), environment)
+}
+
+fn start(
+    mut flags: ServeFlags,
+    guidance: Guidance,
+    environment: &Environment,
+) -> Result<ExitCode, UpError> {
+    for note in ports::choose(&mut flags) {
+        print(&format!("{note}\n"));
+    }
+    Ok(serve::run(options::from_flags(flags, environment)?, Some(Box::new(guidance))))
+}
+
+/// A model repository that holds an example.
+enum Place {
+    Installed(PathBuf),
+    /// Gone when the server has ended.
+    Temporary(TempDir),
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Installed(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+/// Everything that the example needs is on this machine when this returns.
+fn obtain(
+    example: &Example,
+    runtimes: &RuntimeOptions,
+    environment: &Environment,
+) -> galatea_types::Result<Place> {
+    if example.parts.is_empty() {
+        return unpack(example);
+    }
+    let folder = format!("examples/{}", example.name);
+    let package = example.package(&folder);
+    let path = match find_package(&package, environment) {
+        Some(path) => path,
+        None if runtimes.may_download => {
+            print(&format!("To be installed: {}.\n", example.needs));
+            let options = InstallOptions::new(environment);
+            install_package(&package, &options, &mut *runtimes.progress.make())?
+        }
+        None => {
+            return Err(Error::unavailable(
+                "it is not installed, and --runtime-downloads=never forbids to fetch it",
+            ));
+        }
+    };
+    if example.has_onnx {
+        // Now, as the start of the server would be too late to serve another.
+        libraries::onnxruntime(&options::runtime_options(runtimes.clone(), environment))?;
+    }
+    Ok(Place::Installed(path))
+}
+
+/// An example that is part of the program, in a folder for this run: the user's may be full, or not to be written to.
+fn unpack(example: &Example) -> galatea_types::Result<Place> {
+    let write = || {
+        let folder = tempfile::Builder::new().prefix("galatea-example-").tempdir()?;
+        for (path, content) in example.files {
+            let path = folder.path().join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, content)?;
+        }
+        Ok(folder)
+    };
+    let failed = |error: io::Error| {
+        let folder = std::env::temp_dir();
+        let text =
+            format!("cannot write to '{}': {error}; TMPDIR names another folder", folder.display());
+        Error::unavailable(text)
+    };
+    write().map(Place::Temporary).map_err(failed)
+}

@@ -1,0 +1,100 @@
+//! Ports for a first look: where the usual ones are in use the next free ones are taken, unless ports were named.
+
+use std::{
+    io,
+    net::{Ipv6Addr, TcpListener},
+};
+
+use galatea_system::who_listens;
+
+use crate::flags::{EndpointFlags, ServeFlags};
+
+/// What stands for a port that nobody named: no port can be given so.
+pub const NOT_NAMED: i64 = -1;
+
+/// How many ports behind the usual one are tried.
+const TRIES: i64 = 200;
+
+/// Gives each service that is on a port, and tells of those that are not the usual ones.
+pub fn choose(flags: &mut ServeFlags) -> Vec<String> {
+    let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address).clone();
+    let (http_address, grpc_address) = (flags.http.address.clone(), flags.grpc.address.clone());
+    let mut services: [(&str, &mut EndpointFlags, String, i64); 3] = [
+        ("HTTP", &mut flags.http, http_address, 8000),
+        ("gRPC", &mut flags.grpc, grpc_address, 8001),
+        ("metrics", &mut flags.metrics, metrics_address, 8002),
+    ];
+    let mut taken: Vec<i64> = services.iter().map(|(_, endpoint, ..)| endpoint.port).collect();
+    let mut notes = Vec::new();
+    for (service, endpoint, address, usual) in &mut services {
+        if endpoint.port != NOT_NAMED || endpoint.is_allowed == Some(false) {
+            endpoint.port = endpoint.port.max(0);
+            continue;
+        }
+        let port = free_port(address, *usual, &taken);
+        if port != *usual {
+            let holder = u16::try_from(*usual).ok().and_then(who_listens);
+            let holder = holder.map(|process| format!(" by {process}")).unwrap_or_default();
+            let place = if port == 0 { "a free port".to_owned() } else { format!("port {port}") };
+            notes.push(format!("Port {usual} is in use{holder}: {service} is served at {place}."));
+        }
+        taken.push(port);
+        endpoint.port = port;
+    }
+    notes
+}
+
+/// The usual port, or the first behind it that is free and no usual one of another service; 0 where none is.
+fn free_port(address: &str, usual: i64, taken: &[i64]) -> i64 {
+    let mut candidates = (usual..usual + TRIES)
+        .filter(|port| !taken.contains(port) && (*port == usual || !(8000..=8002).contains(port)));
+    candidates.find(|port| is_free(address, *port)).unwrap_or(0)
+}
+
+/// Also for a client that says `localhost`, which is `::1` first where somebody listens there.
+fn is_free(address: &str, port: i64) -> bool {
+    let Ok(port) = u16::try_from(port) else { return false };
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    let is_in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+    let here = TcpListener::bind((address, port));
+    // Another error than this is for the server to tell.
+    if here.as_ref().is_err_and(is_in_use) {
+        return false;
+    }
+    drop(here);
+    !TcpListener::bind((Ipv6Addr::LOCALHOST, port)).as_ref().is_err_and(is_in_use)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(http: i64) -> ServeFlags {
+        let mut flags = ServeFlags::default();
+        for endpoint in [&mut flags.http, &mut flags.grpc, &mut flags.metrics] {
+            endpoint.port = NOT_NAMED;
+            endpoint.address = "127.0.0.1".to_owned();
+        }
+        flags.http.port = http;
+        flags
+    }
+
+    #[test]
+    fn a_port_that_was_named_stays_and_is_nobody_elses() {
+        let mut flags = flags(8001);
+        let notes = choose(&mut flags);
+        assert_eq!(flags.http.port, 8001);
+        assert!(flags.grpc.port > 8002 || flags.grpc.port == 0, "{}", flags.grpc.port);
+        assert!(notes.iter().any(|note| note.contains("gRPC is served at")), "{notes:?}");
+    }
+
+    #[test]
+    fn a_port_in_use_is_passed_over() {
+        let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = i64::from(holder.local_addr().expect("bound").port());
+        assert!(!is_free("127.0.0.1", port));
+        let other = free_port("127.0.0.1", port, &[]);
+        assert!(other > port || other == 0, "{other}");
+        assert_ne!(free_port("127.0.0.1", other, &[other]), other, "taken by another service");
+    }
+}

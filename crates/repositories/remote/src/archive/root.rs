@@ -1,0 +1,190 @@
+//! An archive as a repository: fetched and unpacked into the cache folder once, then a folder of this machine.
+
+use std::{
+    fmt, fs, io,
+    path::Path,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use galatea_engine::{FolderLease, FolderSnapshot, RepositoryRoot};
+use galatea_types::{LockExt, Result};
+use galatea_web_client::WebClient;
+
+use super::{
+    address::ArchiveAddress,
+    download::Download,
+    unpacking::{NotUnpacked, Unpacking},
+};
+use crate::{
+    cache::{Cache, CacheKey, CacheLease, not_written},
+    error::{FailureKind, RemoteError},
+    reach::Reach,
+};
+
+/// The repository that a folder on this machine is: a model repository, the folder of one model, or a folder with a model
+/// file. The first argument names it for people. An error is words for them.
+pub type OpenFolder = fn(&str, &Path) -> std::result::Result<Arc<dyn RepositoryRoot>, String>;
+
+/// See the module.
+pub struct ArchiveRoot {
+    address: ArchiveAddress,
+    network: Arc<WebClient>,
+    cache: Arc<Cache>,
+    open_folder: OpenFolder,
+    reach: Reach,
+    unpacked: OnceLock<Arc<Unpacked>>,
+    /// Held by who fetches it: whoever asks meanwhile wants the same.
+    fetching: Mutex<()>,
+}
+
+/// What was in it, kept while it is used.
+struct Unpacked {
+    root: Arc<dyn RepositoryRoot>,
+    _lease: CacheLease,
+}
+
+/// A model's folder in it.
+struct ModelLease {
+    folder: FolderLease,
+    _unpacked: Arc<Unpacked>,
+}
+
+impl AsRef<Path> for ModelLease {
+    fn as_ref(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl ArchiveRoot {
+    /// Fetches nothing yet.
+    pub fn new(
+        address: ArchiveAddress,
+        network: Arc<WebClient>,
+        cache: Arc<Cache>,
+        open_folder: OpenFolder,
+    ) -> Self {
+        let (unpacked, fetching) = (OnceLock::new(), Mutex::default());
+        Self { address, network, cache, open_folder, reach: Reach::default(), unpacked, fetching }
+    }
+
+    fn unpacked(&self) -> std::result::Result<&Arc<Unpacked>, RemoteError> {
+        if let Some(unpacked) = self.unpacked.get() {
+            return Ok(unpacked);
+        }
+        let _fetching = self.fetching.lock_unpoisoned();
+        if let Some(unpacked) = self.unpacked.get() {
+            return Ok(unpacked);
+        }
+        let made = self.make();
+        self.reach.note(&self.address.place, &made);
+        let made = made.map_err(|error| error.within(format!("'{}'", self.address.place)))?;
+        Ok(self.unpacked.get_or_init(|| Arc::new(made)))
+    }
+
+    fn make(&self) -> std::result::Result<Unpacked, RemoteError> {
+        let lease = self.lease_of_archive()?;
+        let root = (self.open_folder)(&self.address.place, lease.as_ref());
+        let root = root.map_err(|text| RemoteError::new(FailureKind::Invalid, text))?;
+        Ok(Unpacked { root, _lease: lease })
+    }
+
+    fn lease_of_archive(&self) -> std::result::Result<CacheLease, RemoteError> {
+        let address = &self.address;
+        let key = CacheKey::of(&address.name, ["archive", &address.digest]);
+        if let Some(lease) = self.cache.find(&key)? {
+            return Ok(lease);
+        }
+        let first = Download::start(&self.network, address)?;
+        let size = first.length().unwrap_or(0);
+        let what = format!("'{}'", address.place);
+        let mut first = Some(first);
+        self.cache.get(&key, &what, size, &mut |folder| {
+            let download = match first.take() {
+                Some(download) => download,
+                None => Download::start(&self.network, address)?,
+            };
+            let unpacking = Unpacking::new(&self.cache, &key, &what);
+            self.unpack(download, unpacking, folder, &folder.join(key.name()))
+        })
+    }
+
+    fn unpack(
+        &self,
+        mut download: Download,
+        unpacking: Unpacking<'_>,
+        cache: &Path,
+        folder: &Path,
+    ) -> std::result::Result<(), RemoteError> {
+        // What an attempt before this one has left is of no use: an archive is read from its start.
+        fs::remove_dir_all(folder).map_err(|error| not_written(cache, &error))?;
+        let place = &self.address.place;
+        log::info!("fetching '{place}'{}", size_of(&download));
+        let unpacked = unpacking.unpack(&mut download, folder);
+        // An archive that was changed on the way is that first, and whatever is wrong in it second.
+        let failure = download.failure();
+        let damaged = match (failure, unpacked) {
+            (Some(failure), _) => return Err(failure),
+            // What is left of it is not asked for.
+            (None, Err(NotUnpacked::Here(error))) => return Err(error),
+            (None, Err(NotUnpacked::Damaged(error))) => Some(error),
+            (None, Ok(())) => None,
+        };
+        download.check(&self.address)?;
+        match damaged {
+            None => Ok(()),
+            Some(error) => {
+                Err(RemoteError::new(FailureKind::Invalid, format!("the archive {error}")))
+            }
+        }
+    }
+}
+
+fn size_of(download: &Download) -> String {
+    download.length().map(|length| format!(": {length} bytes")).unwrap_or_default()
+}
+
+impl RepositoryRoot for ArchiveRoot {
+    fn check(&self) -> Result<()> {
+        self.unpacked()?.root.check()
+    }
+
+    fn place(&self) -> String {
+        self.address.place.clone()
+    }
+
+    fn new_name(&self) -> Option<&str> {
+        self.unpacked.get()?.root.new_name()
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.reach.problem()
+    }
+
+    fn model_names(&self) -> io::Result<Vec<String>> {
+        self.unpacked()?.root.model_names()
+    }
+
+    fn holds(&self, model: &str) -> bool {
+        self.unpacked().is_ok_and(|unpacked| unpacked.root.holds(model))
+    }
+
+    fn read_text(&self, model: &str, file: &str) -> io::Result<String> {
+        self.unpacked()?.root.read_text(model, file)
+    }
+
+    fn snapshot(&self, model: &str) -> io::Result<FolderSnapshot> {
+        self.unpacked()?.root.snapshot(model)
+    }
+
+    fn lease(&self, model: &str) -> Result<FolderLease> {
+        let unpacked = self.unpacked()?;
+        let folder = unpacked.root.lease(model)?;
+        Ok(FolderLease::new(ModelLease { folder, _unpacked: unpacked.clone() }))
+    }
+}
+
+impl fmt::Debug for ArchiveRoot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ArchiveRoot").field(&self.address.place).finish()
+    }
+}

@@ -1,0 +1,258 @@
+//! The folder in which fetched models are kept, shared by all servers of a user on this machine.
+//!
+//! ```text
+//! v1/models/KEY/manifest.json   what the entry must hold; an entry appears whole, by one rename
+//! v1/models/KEY/NAME/...        the files
+//! v1/partial/KEY/...            an entry that is being fetched, or whose fetch broke and is to be taken up again
+//! v1/locks/KEY                  held shared by whoever uses the entry, alone by whoever makes or removes it
+//! ```
+//!
+//! A key is made of all that the content depends on, so that an entry never changes. The time of a lock is that of the last
+//! use. An entry whose files are not as its manifest says, after a crash of the machine or because somebody wrote into it,
+//! is made again.
+
+mod key;
+mod lock;
+mod manifest;
+mod room;
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+pub use self::{
+    key::CacheKey,
+    room::{CacheLimit, Room},
+};
+use self::{lock::Access, manifest::Manifest};
+use crate::error::{FailureKind, RemoteError};
+
+/// The layout that this module knows. Another one has another name, so that servers of both can share the folder.
+const LAYOUT: &str = "v1";
+
+const MANIFEST: &str = "manifest.json";
+
+/// How often an entry is looked for that others make, remove or use meanwhile, and the time between two looks.
+const TURNS: usize = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Cache {
+    /// With the layout.
+    folder: PathBuf,
+    limit: CacheLimit,
+}
+
+impl Cache {
+    /// In a folder of this machine, which is made where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made, or belongs to somebody else: who can write into it chooses what this server runs.
+    pub fn open(folder: &Path, limit: CacheLimit) -> Result<Arc<Self>, RemoteError> {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let cache = Self { folder: folder.join(LAYOUT), limit };
+        fs::create_dir_all(&folder).map_err(|error| cache.unusable(&error))?;
+        cache.make_private(&cache.folder)?;
+        for part in ["models", "partial", "locks"] {
+            cache.make_private(&cache.folder.join(part))?;
+        }
+        Ok(Arc::new(cache))
+    }
+
+    fn make_private(&self, folder: &Path) -> Result<(), RemoteError> {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(self.unusable(&error));
+            }
+            _ => {}
+        }
+        let found = fs::symlink_metadata(folder).map_err(|error| self.unusable(&error))?;
+        let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+        match is_own && found.mode() & 0o022 == 0 {
+            true => Ok(()),
+            false => {
+                let text = format!(
+                    "'{}' is not a folder that only this user can write to; name another one with \
+                     --repository-cache-directory",
+                    folder.display()
+                );
+                Err(RemoteError::new(FailureKind::Local, text))
+            }
+        }
+    }
+
+    /// The entry of a key, made by `fill` unless it is there. `fill` gets the folder in which it writes: with what an
+    /// earlier attempt, that failed by [`FailureKind::Unavailable`], has left there. `what` names the entry for people;
+    /// `size` is what it comes to.
+    ///
+    /// # Errors
+    /// Those of `fill`, and when there is no room.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "locks of files report nothing to other processes"
+    )]
+    pub fn get(
+        &self,
+        key: &CacheKey,
+        what: &str,
+        size: u64,
+        fill: &mut dyn FnMut(&Path) -> Result<(), RemoteError>,
+    ) -> Result<CacheLease, RemoteError> {
+        for _ in 0..TURNS {
+            if let Some(lease) = self.find(key)? {
+                return Ok(lease);
+            }
+            match self.lock_alone(key)? {
+                Some(_lock) if self.is_whole(key) => {}
+                Some(_lock) => self.make(key, what, size, fill)?,
+                // Whoever makes it ends. Whoever uses it may do so for ever: it is not waited for to be the only one.
+                None => {
+                    drop(self.lock(key, Access::Shared, what)?);
+                    thread::sleep(PAUSE);
+                }
+            }
+        }
+        let text = format!(
+            "{what}: others remove it from '{0}' again and again, or use one there that was changed since it was \
+             fetched: end the other servers that have '{0}'",
+            self.folder.display()
+        );
+        Err(RemoteError::new(FailureKind::Local, text))
+    }
+
+    /// The entry of a key where it is there.
+    ///
+    /// # Errors
+    /// When the folder cannot be used.
+    pub fn find(&self, key: &CacheKey) -> Result<Option<CacheLease>, RemoteError> {
+        if !self.entry(key).join(MANIFEST).exists() {
+            return Ok(None);
+        }
+        let lock = self.lock(key, Access::Shared, key.as_str())?;
+        if !self.is_whole(key) {
+            return Ok(None);
+        }
+        // The order of removal is all that depends on it.
+        let _ = lock.set_modified(SystemTime::now());
+        Ok(Some(CacheLease { folder: self.entry(key).join(key.name()), _lock: lock }))
+    }
+
+    fn make(
+        &self,
+        key: &CacheKey,
+        what: &str,
+        size: u64,
+        fill: &mut dyn FnMut(&Path) -> Result<(), RemoteError>,
+    ) -> Result<(), RemoteError> {
+        let partial = self.folder.join("partial").join(key.as_str());
+        self.make_room(key, what, size)?;
+        fs::create_dir_all(partial.join(key.name())).map_err(|error| self.not_written(&error))?;
+        if let Err(error) = fill(&partial) {
+            if error.kind() != FailureKind::Unavailable {
+                self.remove(&partial);
+            }
+            return Err(error);
+        }
+        self.complete(key, what, &partial).map_err(|error| self.not_written(&error))
+    }
+
+    fn complete(&self, key: &CacheKey, what: &str, partial: &Path) -> io::Result<()> {
+        let entry = self.entry(key);
+        self.remove(&entry);
+        Manifest::of(what, partial, key.name())?.write(&partial.join(MANIFEST))?;
+        fs::rename(partial, entry)
+    }
+
+    fn is_whole(&self, key: &CacheKey) -> bool {
+        let entry = self.entry(key);
+        match Manifest::read(&entry.join(MANIFEST)) {
+            Ok(manifest) => manifest.problem(&entry.join(key.name())).is_none_or(|problem| {
+                log::warn!("'{}' is fetched again: {problem}", entry.display());
+                false
+            }),
+            Err(_) => false,
+        }
+    }
+
+    fn entry(&self, key: &CacheKey) -> PathBuf {
+        self.folder.join("models").join(key.as_str())
+    }
+
+    /// `None`: others use it.
+    fn lock_alone(&self, key: &CacheKey) -> Result<Option<File>, RemoteError> {
+        let path = self.folder.join("locks").join(key.as_str());
+        lock::acquire_idle(&path).map_err(|error| self.not_written(&error))
+    }
+
+    fn lock(&self, key: &CacheKey, access: Access, what: &str) -> Result<File, RemoteError> {
+        let path = self.folder.join("locks").join(key.as_str());
+        let mut on_wait = || {
+            log::info!(
+                "{what}: waiting for another that fetches it into '{}'",
+                self.folder.display()
+            )
+        };
+        lock::acquire(&path, access, &mut on_wait).map_err(|error| self.not_written(&error))
+    }
+
+    /// What stays is counted and removed later.
+    fn remove(&self, folder: &Path) {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                log::warn!("failed to remove '{}': {error}", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    fn unusable(&self, error: &io::Error) -> RemoteError {
+        let text = format!(
+            "the cache folder of model repositories '{}' cannot be used: {error}; name another one with \
+             --repository-cache-directory",
+            self.folder.display()
+        );
+        RemoteError::new(FailureKind::Local, text)
+    }
+
+    /// An error of the file system, in words.
+    pub fn not_written(&self, error: &io::Error) -> RemoteError {
+        not_written(&self.folder, error)
+    }
+}
+
+/// Why a file below `folder` could not be written.
+pub(crate) fn not_written(folder: &Path, error: &io::Error) -> RemoteError {
+    let folder = folder.display();
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    let text = match full.contains(&error.kind()) {
+        true => format!(
+            "no space left for models in '{folder}': free some, or name another folder with \
+             --repository-cache-directory"
+        ),
+        false => format!("failed to write in '{folder}': {error}"),
+    };
+    RemoteError::new(FailureKind::Local, text)
+}
+
+/// An entry that stays where it is for as long as this lives.
+#[derive(Debug)]
+pub struct CacheLease {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl AsRef<Path> for CacheLease {
+    fn as_ref(&self) -> &Path {
+        &self.folder
+    }
+}
+
+#[cfg(test)]
+mod tests;

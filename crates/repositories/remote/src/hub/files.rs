@@ -1,0 +1,213 @@
+//! A repository of a hub as files.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use galatea_types::LockExt;
+use sha2::{Digest, Sha256};
+
+use super::{
+    address::HubAddress,
+    client::HubClient,
+    layout::{self, BackendOf, Layout, ModelFile},
+    listing::{self, HubFile},
+};
+use crate::{
+    error::{FailureKind, RemoteError},
+    remote_files::{Checksum, OpenFile, RemoteFile, RemoteFiles},
+    web,
+};
+
+/// Files of one repository.
+const MOST_FILES: usize = 100_000;
+
+/// Longest configuration.
+const MAX_CONFIG: u64 = 1 << 20;
+
+/// See the module.
+#[derive(Debug)]
+pub struct HubFiles {
+    place: String,
+    address: HubAddress,
+    client: HubClient,
+    backend_of: BackendOf,
+    /// As last seen.
+    seen: Mutex<Option<Arc<Seen>>>,
+    /// Of the model that is one file.
+    file_model: OnceLock<String>,
+}
+
+/// What is served of a repository at one commit.
+#[derive(Debug)]
+struct Seen {
+    commit: String,
+    models: BTreeMap<String, Vec<Served>>,
+}
+
+/// A file of a model.
+#[derive(Clone, Debug)]
+struct Served {
+    /// With the path that it has here.
+    file: RemoteFile,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Hub(HubFile),
+    /// Made here.
+    Text(Bytes),
+}
+
+impl HubFiles {
+    pub fn new(place: &str, address: HubAddress, client: HubClient, backend_of: BackendOf) -> Self {
+        let (seen, file_model) = (Mutex::default(), OnceLock::new());
+        Self { place: place.to_owned(), address, client, backend_of, seen, file_model }
+    }
+
+    /// What is served now: the hub is asked which commit the revision is, and for the files only when that is a new one.
+    async fn now(&self) -> Result<Arc<Seen>, RemoteError> {
+        let revision = &self.address.revision;
+        let commit = match listing::is_digest(revision) {
+            true => revision.clone(),
+            false => self.client.commit(revision).await?,
+        };
+        let known = self.seen.lock_unpoisoned().clone();
+        if let Some(seen) = known.filter(|seen| seen.commit == commit) {
+            return Ok(seen);
+        }
+        let files = self.client.files(&commit, MOST_FILES).await?;
+        let models = match layout::of(&self.address, &files, self.backend_of)? {
+            Layout::Models(models) => models.into_iter().map(of_folder).collect(),
+            Layout::File(mut file) => {
+                // The name stays what it was when the server started, whatever the file is called by then.
+                file.model.clone_from(self.file_model.get_or_init(|| file.model.clone()));
+                [(file.model.clone(), self.of_file(&commit, file).await?)].into()
+            }
+        };
+        log::info!("'{}' is at commit {commit}", self.place);
+        let seen = Arc::new(Seen { commit, models });
+        *self.seen.lock_unpoisoned() = Some(seen.clone());
+        Ok(seen)
+    }
+
+    /// The file as the first version of a model, with a configuration that says which file and backend it is.
+    async fn of_file(&self, commit: &str, file: ModelFile<'_>) -> Result<Vec<Served>, RemoteError> {
+        let own = match file.config {
+            Some(config) => self.text(commit, config).await?,
+            None => String::new(),
+        };
+        let config = galatea_engine::config_of_file(own, &file.name, file.backend);
+        let in_version = file
+            .files
+            .iter()
+            .map(|(path, found)| served(format!("{}/1/{path}", file.model), found));
+        let config = made(format!("{}/config.pbtxt", file.model), config);
+        Ok(in_version.chain([config]).collect())
+    }
+
+    async fn text(&self, commit: &str, file: &HubFile) -> Result<String, RemoteError> {
+        if file.size > MAX_CONFIG {
+            let text =
+                format!("'{}' is larger than {MAX_CONFIG} bytes", web::printable(&file.path, 200));
+            return Err(RemoteError::new(FailureKind::Invalid, text));
+        }
+        let bytes = self.client.open(commit, file, 0).await?;
+        let text = bytes.try_fold(Vec::new(), |mut all, next| async move {
+            all.extend_from_slice(&next);
+            Ok(all)
+        });
+        String::from_utf8(text.await?).map_err(|_| {
+            let text = format!("'{}' is not UTF-8", web::printable(&file.path, 200));
+            RemoteError::new(FailureKind::Invalid, text)
+        })
+    }
+}
+
+fn of_folder((name, files): (String, Vec<(String, &HubFile)>)) -> (String, Vec<Served>) {
+    let files =
+        files.into_iter().map(|(path, file)| served(format!("{name}/{path}"), file)).collect();
+    (name, files)
+}
+
+fn served(path: String, file: &HubFile) -> Served {
+    let checksum = file.sha256.map(Checksum::Sha256);
+    let remote = RemoteFile { path, size: file.size, version: file.version.clone(), checksum };
+    Served { file: remote, source: Source::Hub(file.clone()) }
+}
+
+fn made(path: String, text: String) -> Served {
+    let sha256: [u8; 32] = Sha256::digest(&text).into();
+    let version = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    let checksum = Some(Checksum::Sha256(sha256));
+    let file = RemoteFile { path, size: text.len() as u64, version, checksum };
+    Served { file, source: Source::Text(text.into()) }
+}
+
+impl RemoteFiles for HubFiles {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn new_name(&self) -> Option<&str> {
+        self.file_model.get().map(String::as_str)
+    }
+
+    /// Files have the same version wherever they are: two that name one repository share what is fetched.
+    fn identity(&self) -> String {
+        format!("{}/{}", self.client.endpoint(), self.address.repository)
+    }
+
+    async fn check(&self) -> Result<(), RemoteError> {
+        self.now().await.map(drop)
+    }
+
+    async fn folders(&self, most: usize) -> Result<Vec<String>, RemoteError> {
+        let models: Vec<_> = self.now().await?.models.keys().cloned().collect();
+        match models.len() > most {
+            true => {
+                let text = format!("there are more than {most} models in it");
+                Err(RemoteError::new(FailureKind::Invalid, text))
+            }
+            false => Ok(models),
+        }
+    }
+
+    async fn holds(&self, folder: &str) -> Result<bool, RemoteError> {
+        Ok(self.now().await?.models.contains_key(folder))
+    }
+
+    async fn list(&self, folder: &str, most: usize) -> Result<Vec<RemoteFile>, RemoteError> {
+        let seen = self.now().await?;
+        let files = seen.models.get(folder).map(Vec::as_slice).unwrap_or_default();
+        if files.len() > most {
+            let text = format!("there are more than {most} files in '{folder}'");
+            return Err(RemoteError::new(FailureKind::Invalid, text));
+        }
+        Ok(files.iter().map(|served| served.file.clone()).collect())
+    }
+
+    async fn open(&self, file: &RemoteFile, from: u64) -> Result<OpenFile, RemoteError> {
+        let seen = self.seen.lock_unpoisoned().clone();
+        let found = seen.as_ref().and_then(|seen| {
+            let model = seen.models.get(file.path.split('/').next()?)?;
+            model.iter().find(|served| served.file == *file)
+        });
+        let (Some(seen), Some(found)) = (&seen, found) else {
+            let text = format!("'{}' is of another commit now", web::printable(&file.path, 200));
+            return Err(RemoteError::new(FailureKind::Changed, text));
+        };
+        let bytes = match &found.source {
+            Source::Hub(source) => self.client.open(&seen.commit, source, from).await?,
+            Source::Text(text) => {
+                let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+                web::bytes_of(text.slice(from..))
+            }
+        };
+        Ok(OpenFile { bytes, checksum: None })
+    }
+}

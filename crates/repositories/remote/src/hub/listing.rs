@@ -1,0 +1,184 @@
+//! What a hub says that a repository holds.
+
+use http::{HeaderMap, header::LINK};
+use serde::Deserialize;
+
+use crate::{
+    error::{FailureKind, RemoteError},
+    web,
+};
+
+/// One file of a repository at one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubFile {
+    pub path: String,
+    pub size: u64,
+    /// Of its content: as git names it, or its SHA-256 where it is kept apart for its size.
+    pub version: String,
+    pub sha256: Option<[u8; 32]>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: String,
+    path: String,
+    #[serde(default)]
+    oid: String,
+    #[serde(default)]
+    size: u64,
+    lfs: Option<Large>,
+}
+
+/// A file that is kept apart (Git LFS).
+#[derive(Deserialize)]
+struct Large {
+    oid: String,
+    size: u64,
+}
+
+#[derive(Deserialize)]
+struct Revision {
+    sha: String,
+}
+
+/// The files of one page of a listing.
+///
+/// # Errors
+/// When it is no such page.
+pub fn files(page: &[u8]) -> Result<Vec<HubFile>, RemoteError> {
+    let entries: Vec<Entry> =
+        serde_json::from_slice(page).map_err(|_| invalid("a list of files"))?;
+    entries.into_iter().filter(|entry| entry.kind == "file").map(file).collect()
+}
+
+fn file(entry: Entry) -> Result<HubFile, RemoteError> {
+    let odd = |what: &str| {
+        let path = web::printable(&entry.path, 200);
+        let text = format!("what the hub says of the file '{path}' has no valid {what}");
+        RemoteError::new(FailureKind::Invalid, text)
+    };
+    match &entry.lfs {
+        Some(large) => {
+            let sha256 = sha256(&large.oid).ok_or_else(|| odd("SHA-256"))?;
+            let version = large.oid.to_ascii_lowercase();
+            Ok(HubFile { size: large.size, version, sha256: Some(sha256), path: entry.path })
+        }
+        None if is_digest(&entry.oid) => {
+            Ok(HubFile { size: entry.size, version: entry.oid, sha256: None, path: entry.path })
+        }
+        None => Err(odd("version")),
+    }
+}
+
+/// The commit that a revision stands for.
+///
+/// # Errors
+/// When the answer is none.
+pub fn commit(answer: &[u8]) -> Result<String, RemoteError> {
+    let revision: Option<Revision> = serde_json::from_slice(answer).ok();
+    let commit = revision.map(|revision| revision.sha).filter(|sha| is_digest(sha));
+    commit.ok_or_else(|| invalid("a commit"))
+}
+
+/// Digests as git has them: of SHA-1, or of SHA-256.
+pub fn is_digest(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The bytes of a SHA-256 in hexadecimal digits.
+pub fn sha256(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let digits = text.get(2 * at..2 * at + 2).filter(|digits| !digits.starts_with('+'))?;
+        *byte = u8::from_str_radix(digits, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn invalid(what: &str) -> RemoteError {
+    let text = format!("what the hub answered is not {what}; is HF_ENDPOINT the address of a hub?");
+    RemoteError::new(FailureKind::Invalid, text)
+}
+
+/// The address of the next page: `Link: <https://...>; rel="next"`.
+pub fn next_page(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
+    let next =
+        links.flat_map(|value| value.split(',')).find(|link| link.contains("rel=\"next\""))?;
+    let address = next.trim().strip_prefix('<')?.split_once('>')?.0;
+    Some(address.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const OID: &str = "0123456789abcdef0123456789abcdef01234567";
+    const SHA: &str = "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff";
+
+    #[test]
+    fn files_and_their_versions() {
+        let page = format!(
+            r#"[{{"type":"directory","oid":"x","size":0,"path":"onnx"}},
+                {{"type":"file","oid":"{OID}","size":5,"path":"config.json","extra":1}},
+                {{"type":"file","oid":"{OID}","size":130,"path":"onnx/m.onnx",
+                  "lfs":{{"oid":"{SHA}","size":1000,"pointerSize":130}}}}]"#
+        );
+        let found = files(page.as_bytes()).expect("a page");
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].version.as_str(), found[0].size, found[0].sha256), (OID, 5, None));
+        assert_eq!((found[1].size, found[1].version.clone()), (1000, SHA.to_lowercase()));
+        let bytes = found[1].sha256.expect("large files have one");
+        assert_eq!((bytes[1], bytes[10], bytes[31]), (0x11, 0xaa, 0xff));
+    }
+
+    #[test]
+    fn what_is_no_listing_is_refused() {
+        for page in ["", "{}", "<html>", r#"[{"path":"x"}]"#, r#"[{"type":"file","path":1}]"#] {
+            let text = files(page.as_bytes()).expect_err(page).to_string();
+            assert!(text.contains("HF_ENDPOINT"), "{text}");
+        }
+        let odd = r#"[{"type":"file","path":"a\nb","oid":"../..","size":1}]"#;
+        let text = files(odd.as_bytes()).expect_err("no version").to_string();
+        assert!(text.contains("'a b' has no valid version"), "{text}");
+        let odd = r#"[{"type":"file","path":"a","lfs":{"oid":"abc","size":1}}]"#;
+        assert!(files(odd.as_bytes()).expect_err("short").to_string().contains("SHA-256"));
+        let signs = "+1".repeat(32);
+        assert_eq!(sha256(&signs), None);
+        assert_eq!(sha256(&"é".repeat(32)), None);
+    }
+
+    #[test]
+    fn commits() {
+        assert_eq!(commit(format!(r#"{{"sha":"{OID}"}}"#).as_bytes()).expect("one"), OID);
+        for odd in ["", "{}", r#"{"sha":"main"}"#, r#"{"sha":"../../x"}"#] {
+            assert!(commit(odd.as_bytes()).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn pages() {
+        let next = |link: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(LINK, HeaderValue::from_static(link));
+            next_page(&headers)
+        };
+        assert_eq!(
+            next(r#"<https://h/a?cursor=x>; rel="next""#).as_deref(),
+            Some("https://h/a?cursor=x")
+        );
+        assert_eq!(
+            next(r#"<https://h/1>; rel="prev", <https://h/2>; rel="next""#).as_deref(),
+            Some("https://h/2")
+        );
+        assert_eq!(next(r#"<https://h/1>; rel="prev""#), None);
+        assert_eq!(next(r#"https://h/1; rel="next""#), None);
+        assert_eq!(next_page(&HeaderMap::new()), None);
+    }
+}

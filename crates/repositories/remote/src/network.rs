@@ -1,0 +1,42 @@
+//! The client that all repositories in the network share.
+
+use galatea_types::{Environment, Stop};
+use galatea_web_client::{ClientSettings, Roots, WebClient, read_certificates};
+
+use crate::error::{FailureKind, RemoteError};
+
+/// They also write what comes to disk, so that there are a few.
+const THREADS: usize = 4;
+
+/// The variable with a file of certificates that tools for AWS read.
+const AWS_BUNDLE: &str = "AWS_CA_BUNDLE";
+
+/// Starts a client for repositories, which trusts the certificates in `AWS_CA_BUNDLE` too. A request to `stop` ends what is
+/// being fetched.
+///
+/// # Errors
+/// When no threads can be started, or the certificates that the environment names cannot be read.
+pub fn client(environment: &Environment, stop: Stop) -> Result<WebClient, RemoteError> {
+    let mut settings = ClientSettings::of(environment);
+    if let Some(bundle) = environment.path(AWS_BUNDLE) {
+        let found = read_certificates(&bundle).map_err(|error| {
+            let text = format!("no certificates in '{}' ({AWS_BUNDLE}): {error}", bundle.display());
+            RemoteError::new(FailureKind::Local, text)
+        });
+        settings.roots = Roots::MachineAnd(found?);
+    }
+    Ok(WebClient::new(&settings, THREADS, stop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_is_not_there_is_named() {
+        let environment = Environment::of([(AWS_BUNDLE, "/nonexistent/bundle.pem")]);
+        let text = client(&environment, Stop::default()).expect_err("refused").to_string();
+        assert!(text.starts_with("no certificates in '/nonexistent/bundle.pem' (AWS_CA_BUNDLE)"));
+        assert!(client(&Environment::default(), Stop::default()).is_ok());
+    }
+}

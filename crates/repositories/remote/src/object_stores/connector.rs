@@ -1,0 +1,95 @@
+//! Our HTTP client as the one of the stores' library.
+
+use async_trait::async_trait;
+use galatea_web_client::{HttpBody, HttpClient, HttpFailure, Problem, is_plain};
+use http::{HeaderMap, Method, Request, Response, Uri};
+use http_body_util::BodyExt;
+use object_store::{
+    ClientConfigKey, ClientOptions,
+    client::{
+        HttpClient as StoreClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+};
+
+use super::listing;
+
+/// Longest answer that is no file: a page of a listing, a token, what is wrong.
+const MOST_OTHER: u64 = 64 << 20;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Connector(HttpClient);
+
+impl Connector {
+    pub fn new(client: HttpClient) -> Self {
+        Self(client)
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<StoreClient> {
+        let allows_plain = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let allows_plain = allows_plain.is_some_and(|value| value == "true");
+        Ok(StoreClient::new(Asking { client: self.0.clone(), allows_plain }))
+    }
+}
+
+#[derive(Debug)]
+struct Asking {
+    client: HttpClient,
+    allows_plain: bool,
+}
+
+/// The headers of the response that a file came with.
+#[derive(Clone, Debug)]
+pub struct ResponseHeaders(pub HeaderMap);
+
+#[async_trait]
+impl HttpService for Asking {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if is_plain(request.uri()) && !self.allows_plain {
+            let host = request.uri().host().unwrap_or_default();
+            let text = format!("plain HTTP is refused for '{host}'");
+            return Err(failed(HttpFailure::new(Problem::Address, text)));
+        }
+        let wants_listing = listing::is_wanted(&request);
+        let is_of_file = request.method() == Method::GET && !wants_listing;
+        let most = if is_of_file { u64::MAX } else { MOST_OTHER };
+        let (parts, body) = request.into_parts();
+        let asked = parts.uri.clone();
+        let body = body.as_bytes().cloned().unwrap_or_default();
+        let request = Request::from_parts(parts, body);
+        let mut response = self.client.send(request, most).await.map_err(failed)?;
+        let headers = ResponseHeaders(response.headers().clone());
+        response.extensions_mut().insert(headers);
+        if wants_listing && response.status().is_success() {
+            return checked_listing(&asked, response).await;
+        }
+        Ok(response.map(|body| HttpResponseBody::new(body.map_err(failed))))
+    }
+}
+
+/// A listing, which whoever asked reads as a whole anyway.
+async fn checked_listing(
+    asked: &Uri,
+    response: Response<HttpBody>,
+) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(failed)?.to_bytes();
+    // Another answer may come later: a page of maintenance goes away.
+    listing::check(asked, &parts.headers, &body)
+        .map_err(|problem| HttpError::new(HttpErrorKind::Interrupted, problem))?;
+    Ok(Response::from_parts(parts, body.into()))
+}
+
+fn failed(failure: HttpFailure) -> HttpError {
+    let kind = match failure.problem() {
+        Problem::Connect => HttpErrorKind::Connect,
+        Problem::TooSlow => HttpErrorKind::Timeout,
+        Problem::Broken => HttpErrorKind::Interrupted,
+        Problem::TooLong => HttpErrorKind::Decode,
+        Problem::Address | Problem::Local => HttpErrorKind::Unknown,
+    };
+    HttpError::new(kind, failure)
+}

@@ -1,0 +1,158 @@
+//! Asking again what did not answer: how often, and after how long.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::{FailureKind, RemoteError};
+
+const FIRST: Duration = Duration::from_millis(100);
+
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Further attempts after the first.
+const ATTEMPTS: u32 = 6;
+
+/// After that time no further attempt is made, however few there were: each may have waited for its time limit.
+const IN_ALL: Duration = Duration::from_secs(40);
+
+/// The waits between the attempts at one thing.
+pub struct Backoff {
+    made: u32,
+    since: Instant,
+}
+
+impl Backoff {
+    pub fn new() -> Self {
+        Self { made: 0, since: Instant::now() }
+    }
+
+    /// Waits before the next attempt, for as long as the server wants within bounds. False: there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the wait between attempts is tokio's time, which tests can move"
+    )]
+    pub async fn wait(&mut self, failure: &RemoteError) -> bool {
+        if self.made == ATTEMPTS || self.since.elapsed() > IN_ALL {
+            return false;
+        }
+        let usual = FIRST.saturating_mul(1 << self.made).min(LONGEST);
+        // Servers that failed together do not come back together.
+        let usual = usual.mul_f64(0.5 + fastrand::f64() / 2.0);
+        let wait = failure.wait().map_or(usual, |wanted| wanted.clamp(usual, LONGEST * 2));
+        self.made += 1;
+        tokio::time::sleep(wait).await;
+        true
+    }
+}
+
+/// Bytes after which a download that broke has come further.
+const STEP: u64 = 64 << 10;
+
+/// The attempts at one download, each where the one before broke: there are more as long as each brings some of it.
+pub struct Resume {
+    backoff: Backoff,
+    broke_at: u64,
+}
+
+impl Resume {
+    /// For a download that begins at a byte.
+    pub fn at(position: u64) -> Self {
+        Self { backoff: Backoff::new(), broke_at: position }
+    }
+
+    /// Waits before the next attempt, after a failure at a byte. Returns the failure where there is none.
+    pub async fn wait(
+        &mut self,
+        failure: RemoteError,
+        position: u64,
+        what: &str,
+    ) -> Result<(), RemoteError> {
+        if position >= self.broke_at + STEP {
+            self.backoff = Backoff::new();
+        }
+        self.broke_at = position;
+        if failure.kind() != FailureKind::Unavailable || !self.backoff.wait(&failure).await {
+            return Err(failure);
+        }
+        log::info!(
+            "the download of {what} broke and is taken up again at byte {position}: {failure}"
+        );
+        Ok(())
+    }
+}
+
+/// What `ask` comes to, asked again while it is [`FailureKind::Unavailable`].
+pub async fn retried<T, W>(mut ask: impl FnMut() -> W) -> Result<T, RemoteError>
+where
+    W: Future<Output = Result<T, RemoteError>>,
+{
+    let mut backoff = Backoff::new();
+    loop {
+        match ask().await {
+            Err(error) if error.kind() == FailureKind::Unavailable => {
+                if !backoff.wait(&error).await {
+                    return Err(error);
+                }
+                log::debug!("asked again: {error}");
+            }
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unavailable() -> RemoteError {
+        RemoteError::new(FailureKind::Unavailable, "it is being restarted")
+    }
+
+    /// How often a server is asked that takes so long for each failure, and how long that takes in all.
+    async fn asked(each: Duration, failure: RemoteError) -> (u32, Duration) {
+        let (mut count, start) = (0, Instant::now());
+        let result: Result<(), RemoteError> = retried(|| {
+            count += 1;
+            let failure = failure.clone();
+            async move {
+                tokio::time::advance(each).await;
+                Err(failure)
+            }
+        })
+        .await;
+        assert_eq!(result.expect_err("it never answers").kind(), failure.kind());
+        (count, start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_away_is_asked_seven_times_at_growing_intervals() {
+        let (count, time) = asked(Duration::ZERO, unavailable()).await;
+        assert_eq!(count, 1 + ATTEMPTS);
+        // 63 times the first interval, or half of that by chance; timers go by milliseconds.
+        let all = FIRST * 63;
+        assert!((all / 2..=all + Duration::from_millis(20)).contains(&time), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_fails_slowly_is_asked_for_a_while_only() {
+        let (count, time) = asked(IN_ALL / 3 + Duration::from_secs(1), unavailable()).await;
+        assert_eq!(count, 3);
+        assert!(time > IN_ALL && time < IN_ALL + Duration::from_secs(5), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_says_when_it_wants_to_be_asked_again() {
+        let wanted = Duration::from_secs(7);
+        let (count, time) = asked(Duration::ZERO, unavailable().retry_after(Some(wanted))).await;
+        let all = wanted * ATTEMPTS;
+        assert_eq!(count, 1 + ATTEMPTS);
+        assert!((all..=all + Duration::from_millis(20)).contains(&time), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_will_not_change_is_asked_once() {
+        let missing = RemoteError::new(FailureKind::Missing, "no such model");
+        assert_eq!(asked(Duration::ZERO, missing).await, (1, Duration::ZERO));
+    }
+}

@@ -1,0 +1,96 @@
+//! What the answers of web servers mean for a repository.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use galatea_web_client::Answer;
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http_body_util::BodyExt;
+
+use crate::{
+    error::{FailureKind, RemoteError},
+    remote_files::ByteStream,
+};
+
+/// A server that wants to be asked later than this is not waited for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What a status means that is no success; `text` tells who answered what.
+pub fn of_status(status: StatusCode, headers: &HeaderMap, text: String) -> RemoteError {
+    let kind = match status.as_u16() {
+        401 | 403 | 407 => FailureKind::Denied,
+        404 | 410 => FailureKind::Missing,
+        412 | 416 => FailureKind::Changed,
+        408 | 425 | 429 | 500..=599 => FailureKind::Unavailable,
+        _ => FailureKind::Invalid,
+    };
+    RemoteError::new(kind, text).retry_after(wait(headers))
+}
+
+/// As the server wishes, within reason.
+fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+}
+
+/// The bytes of an answer from `from` on, whether or not the server knows of ranges.
+pub fn bytes_from(answer: Answer, from: u64) -> Result<ByteStream, RemoteError> {
+    let skip = match answer.status {
+        StatusCode::PARTIAL_CONTENT => match answer.range_start() {
+            Some(start) if start == from => 0,
+            _ => {
+                let text = "the server sent another part of the file than it was asked for";
+                return Err(RemoteError::new(FailureKind::Invalid, text));
+            }
+        },
+        _ => from,
+    };
+    let frames = answer.response.into_body().into_data_stream();
+    let left = std::sync::atomic::AtomicU64::new(skip);
+    let bytes = frames.map(move |chunk| {
+        let mut chunk = chunk.map_err(RemoteError::from)?;
+        let skipped = left.load(std::sync::atomic::Ordering::Relaxed).min(chunk.len() as u64);
+        left.fetch_sub(skipped, std::sync::atomic::Ordering::Relaxed);
+        Ok(chunk.split_off(usize::try_from(skipped).unwrap_or(0)))
+    });
+    Ok(bytes.boxed())
+}
+
+/// Bytes that are here already.
+pub fn bytes_of(content: Bytes) -> ByteStream {
+    stream::iter([Ok(content)]).boxed()
+}
+
+/// Text from a stranger for a line of a log: `most` characters of it at most.
+pub fn printable(text: &str, most: usize) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().take(most).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn statuses_say_what_to_do() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("100000"));
+        let of = |status: u16| {
+            let status = StatusCode::from_u16(status).expect("a status");
+            of_status(status, &headers, "x".into())
+        };
+        assert_eq!(of(429).kind(), FailureKind::Unavailable);
+        assert_eq!(of(429).wait(), Some(LONGEST_WAIT));
+        assert_eq!((of(401).kind(), of(404).kind()), (FailureKind::Denied, FailureKind::Missing));
+        assert_eq!((of(416).kind(), of(400).kind()), (FailureKind::Changed, FailureKind::Invalid));
+    }
+
+    #[test]
+    fn text_of_strangers_is_one_short_line() {
+        assert_eq!(printable("a\nb\x1b[31m ", 200), "a b [31m");
+        assert_eq!(printable(&"x".repeat(1000), 200).len(), 200);
+    }
+}

@@ -1,0 +1,74 @@
+//! How a client or another caller cancels a request.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// A flag that nobody waits for the response any more. Shared by the front end, which sets it, and the code
+/// that executes the request, which checks it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    parent: Option<Cancellation>,
+}
+
+impl Cancellation {
+    /// For a part of the work: cancelled with the whole, while its own cancelling leaves the whole alone.
+    pub fn child(&self) -> Self {
+        Self(Arc::new(Flag { is_set: AtomicBool::new(false), parent: Some(self.clone()) }))
+    }
+
+    /// Cancels the request, and those derived from it. Can be called any number of times.
+    pub fn cancel(&self) {
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        let Flag { is_set, parent } = &*self.0;
+        is_set.load(Ordering::Relaxed) || parent.as_ref().is_some_and(Cancellation::is_cancelled)
+    }
+}
+
+/// Cancels a request when it is dropped before the last response came, as it is when the client closes the connection.
+#[derive(Debug)]
+pub struct CancelOnDrop(Option<Cancellation>);
+
+impl CancelOnDrop {
+    /// Guards the request that `cancellation` belongs to.
+    pub fn new(cancellation: Cancellation) -> Self {
+        Self(Some(cancellation))
+    }
+
+    /// Lets the request be: its last response is there.
+    pub fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(cancellation) = &self.0 {
+            cancellation.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+        let whole = Cancellation::default();
+        let (one, other) = (whole.child(), whole.child().child());
+        one.cancel();
+        assert!(one.is_cancelled() && !other.is_cancelled() && !whole.is_cancelled());
+        whole.cancel();
+        assert!(other.is_cancelled());
+    }
+}

@@ -1,0 +1,152 @@
+//! Observers of requests: told when a request starts, when it ends, and of the requests that it causes.
+
+use std::{fmt, sync::Arc, time::Instant};
+
+use smallvec::SmallVec;
+
+use crate::{InferRequest, Origin, Timeline};
+
+/// The start of a request: its model has it from now on, or refuses it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestStart<'a> {
+    /// The request with its model, its id and its tensors.
+    pub request: &'a InferRequest,
+    /// The version of the model that executes it.
+    pub version: i64,
+    /// The sender: a client and the protocol it speaks, an ensemble, or a model.
+    pub origin: &'a Origin,
+}
+
+/// The reason why one request causes another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// An ensemble executes a step.
+    Step,
+    /// A model calls another one.
+    ModelCall,
+}
+
+/// Observes one request. It travels in the [`RequestContext`](crate::RequestContext), and its methods run on the
+/// threads that work on the request: they must be short.
+pub trait Observer: fmt::Debug + Send + Sync {
+    /// Records the start. A request that no model is found for has none.
+    fn start(&self, _: &RequestStart<'_>) {}
+
+    /// Records the end, exactly once: the last response is counted and about to be sent, or the request was refused.
+    fn finish(&self, timeline: &Timeline);
+
+    /// Records that the front end has handed the last byte of the answer to its connection. Only requests of clients
+    /// are sent an answer.
+    fn sent(&self, _: Instant) {}
+
+    /// Makes the observer of a request to `model` that this one causes. The parent's id is the one that this observer
+    /// was told at its start. `None` leaves that request without an observer.
+    fn child(self: Arc<Self>, model: &str, cause: Cause) -> Option<Arc<dyn Observer>>;
+}
+
+/// The observers of one request. None, which is the rule, and one take no memory beside this.
+#[derive(Clone, Debug, Default)]
+pub struct Observers(SmallVec<[Arc<dyn Observer>; 1]>);
+
+impl Observers {
+    /// Adds one.
+    pub fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells all of the start.
+    pub fn start(&self, start: &RequestStart<'_>) {
+        self.0.iter().for_each(|observer| observer.start(start));
+    }
+
+    /// Tells all of the end. Later calls tell nobody.
+    pub fn finish(&mut self, timeline: &Timeline) {
+        if !self.is_empty() {
+            self.0.drain(..).for_each(|observer| observer.finish(timeline));
+        }
+    }
+
+    /// Tells all that the answer is sent.
+    pub fn sent(&self, at: Instant) {
+        self.0.iter().for_each(|observer| observer.sent(at));
+    }
+
+    /// Makes the observers of a request to `model` that this one causes.
+    pub fn child(&self, model: &str, cause: Cause) -> Self {
+        Self(self.0.iter().filter_map(|observer| observer.clone().child(model, cause)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::{LockExt, Protocol};
+
+    /// Notes what it is told, under its name.
+    #[derive(Clone, Debug)]
+    struct Noted {
+        name: String,
+        has_children: bool,
+        seen: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Noted {
+        fn note(&self, what: &str) {
+            self.seen.lock_unpoisoned().push(format!("{}: {what}", self.name));
+        }
+    }
+
+    impl Observer for Noted {
+        fn start(&self, start: &RequestStart<'_>) {
+            let RequestStart { request, version, origin } = start;
+            self.note(&format!("{} {version} {} {origin:?}", request.model_name, request.id));
+        }
+
+        fn finish(&self, _: &Timeline) {
+            self.note("finish");
+        }
+
+        fn sent(&self, _: Instant) {
+            self.note("sent");
+        }
+
+        fn child(self: Arc<Self>, model: &str, _: Cause) -> Option<Arc<dyn Observer>> {
+            let child = Self { name: format!("{} > {model}", self.name), ..(*self).clone() };
+            self.has_children.then(|| Arc::new(child) as _)
+        }
+    }
+
+    #[test]
+    fn all_observers_are_told_in_their_order_and_of_the_end_once() {
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let mut observers = Observers::default();
+        assert!(observers.is_empty() && observers.child("none", Cause::Step).is_empty());
+        for (name, has_children) in [("a", true), ("b", false), ("c", true)] {
+            observers.add(Arc::new(Noted { name: name.into(), has_children, seen: seen.clone() }));
+        }
+        let front_end = observers.clone();
+        let request = InferRequest { id: "7".into(), ..InferRequest::new("m") };
+        let origin = Origin::Client(Protocol::Http);
+        observers.start(&RequestStart { request: &request, version: 3, origin: &origin });
+        let timeline = Timeline::new(Instant::now());
+        observers.child("step", Cause::Step).finish(&timeline);
+        observers.finish(&timeline);
+        observers.finish(&timeline);
+        front_end.sent(timeline.received);
+        let expected: Vec<_> = [
+            ["a", "b", "c"].map(|name| format!("{name}: m 3 7 Client(Http)")).to_vec(),
+            ["a", "c"].map(|name| format!("{name} > step: finish")).to_vec(),
+            ["a", "b", "c"].map(|name| format!("{name}: finish")).to_vec(),
+            ["a", "b", "c"].map(|name| format!("{name}: sent")).to_vec(),
+        ]
+        .concat();
+        assert_eq!(*seen.lock_unpoisoned(), expected);
+    }
+}

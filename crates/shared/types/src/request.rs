@@ -1,0 +1,169 @@
+//! What a client asks for, independent of how it said so.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{Error, OutputAllocator, Result, Tensor};
+
+/// A request parameter value. Which of these a front end can carry differs; none loses precision.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParameterValue {
+    /// True or false.
+    Bool(bool),
+    /// A signed number.
+    Int(i64),
+    /// An unsigned number.
+    Uint(u64),
+    /// A floating point number.
+    Double(f64),
+    /// Text.
+    String(String),
+}
+
+/// Named parameters in the order they came. A handful at most, so a list beats a map.
+pub type Parameters = Vec<(String, ParameterValue)>;
+
+/// Names of parameters that mean something to the server.
+pub const RESERVED_PARAMETERS: [&str; 6] =
+    ["sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output"];
+
+/// Which sequence a request belongs to, if any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CorrelationId {
+    #[default]
+    /// It belongs to none.
+    None,
+    /// A sequence known by a number; 0 is none on the wire.
+    Number(u64),
+    /// A sequence known by a text.
+    Text(String),
+}
+
+impl CorrelationId {
+    /// Longest text, in bytes.
+    const MAX_TEXT: usize = 128;
+
+    /// A sequence as a client names it by a text; the empty text is none.
+    pub fn from_text(text: &str) -> Result<Self> {
+        match text.len() {
+            0 => Ok(Self::None),
+            1..=Self::MAX_TEXT => Ok(Self::Text(text.to_owned())),
+            _ => Err(Error::unsupported(format!(
+                "string correlation ID cannot be longer than {} characters",
+                Self::MAX_TEXT
+            ))),
+        }
+    }
+}
+
+impl std::fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// One inference request, independent of how it arrived.
+#[derive(Clone, Debug)]
+pub struct InferRequest {
+    /// The model that is asked.
+    pub model_name: Arc<str>,
+    /// `None` asks for the highest version that is available.
+    pub model_version: Option<i64>,
+    /// Given by the client, echoed in the response; empty when absent.
+    pub id: String,
+    /// In the order they came.
+    pub inputs: Vec<Tensor>,
+    /// Names of the outputs, as the configuration has them. Empty asks for every output of the model.
+    pub outputs: Vec<Arc<str>>,
+    /// Gives memory for the outputs; `None` has them in memory of the server.
+    pub output_allocator: Option<Arc<dyn OutputAllocator>>,
+    /// Those that mean something to the model alone.
+    pub parameters: Parameters,
+    /// Its sequence.
+    pub correlation_id: CorrelationId,
+    /// It is the first of its sequence.
+    pub sequence_start: bool,
+    /// It is the last of its sequence.
+    pub sequence_end: bool,
+    /// 0 asks for the model's default level.
+    pub priority: u64,
+    /// How long it may wait in a queue, where the configuration lets it say so.
+    pub timeout: Option<Duration>,
+}
+
+impl InferRequest {
+    /// A request without inputs, for every output of the highest version.
+    pub fn new(model_name: impl Into<Arc<str>>) -> Self {
+        Self {
+            model_name: model_name.into(),
+            model_version: None,
+            id: String::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            output_allocator: None,
+            parameters: Vec::new(),
+            correlation_id: CorrelationId::None,
+            sequence_start: false,
+            sequence_end: false,
+            priority: 0,
+            timeout: None,
+        }
+    }
+
+    /// The request to `model_name` that this one causes, such as a step of an ensemble: it differs in its
+    /// tensors only. Of the time-out it gets what `elapsed`, since receipt, has left.
+    pub fn derive(
+        &self,
+        model_name: Arc<str>,
+        model_version: Option<i64>,
+        inputs: Vec<Tensor>,
+        elapsed: Duration,
+    ) -> Self {
+        Self {
+            model_name,
+            model_version,
+            id: self.id.clone(),
+            inputs,
+            outputs: Vec::new(),
+            output_allocator: None,
+            parameters: self.parameters.clone(),
+            correlation_id: self.correlation_id.clone(),
+            sequence_start: self.sequence_start,
+            sequence_end: self.sequence_end,
+            priority: self.priority,
+            timeout: self.timeout.map(|timeout| time_left(timeout, elapsed)),
+        }
+    }
+
+    /// The prefix Triton puts before messages about one request.
+    pub fn message_prefix(&self) -> String {
+        let id = if self.id.is_empty() { "<id_unknown>" } else { &self.id };
+        format!("[request id: {id}] ")
+    }
+
+    /// Whether the client wants this output: it named it, or it named none.
+    pub fn wants_output(&self, name: &str) -> bool {
+        self.outputs.is_empty() || self.outputs.iter().any(|output| **output == *name)
+    }
+
+    /// Bytes of all inputs together.
+    pub fn input_bytes(&self) -> usize {
+        self.inputs.iter().map(|input| input.data.len()).sum()
+    }
+
+    /// The input of this name.
+    pub fn input(&self, name: &str) -> Option<&Tensor> {
+        self.inputs.iter().find(|t| &*t.name == name)
+    }
+}
+
+/// Its receiver must see that the time is over, and 0 would be no time-out at all.
+fn time_left(timeout: Duration, spent: Duration) -> Duration {
+    match timeout.is_zero() {
+        true => timeout,
+        false => timeout.saturating_sub(spent).max(Duration::from_micros(1)),
+    }
+}
