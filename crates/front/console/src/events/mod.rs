@@ -240,8 +240,7 @@ impl Shared {
 
     /// Their state is that of the last sample: the next change is the one after it.
     fn receive_newcomers(&self, watch: &mut Watch, history: &History, engine: &Engine) {
-        let newcomers = std::mem::take(&mut self.hall.lock_unpoisoned().newcomers);
-        if newcomers.is_empty() {
+        if self.hall.lock_unpoisoned().newcomers.is_empty() {
             return;
         }
         let sampler = watch.sampler.get_or_insert_with(|| {
@@ -250,7 +249,9 @@ impl Shared {
         });
         watch.empty_looks = 0;
         let state = sampler.state(engine, history);
+        // They leave the newcomers only now: the limit counts them while their state is written.
         let mut hall = self.hall.lock_unpoisoned();
+        let newcomers = std::mem::take(&mut hall.newcomers);
         let received = newcomers.into_iter().filter(|n| n.try_send(state.clone()).is_ok());
         hall.present.extend(received);
     }
