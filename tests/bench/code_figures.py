@@ -2,7 +2,8 @@
 
     python code_figures.py [CHECKOUT]
 
-Counts `crates/` alone: no test files, no folders of tests, examples and benches, no items under `#[cfg(test)]`, no generated code.
+Counts `crates/` alone: no test files, no folders of tests, examples and benches, no items and modules under `#[cfg(test)]` or the
+feature `testing`, no generated code.
 """
 
 import collections
@@ -11,7 +12,8 @@ import sys
 from pathlib import Path
 
 SKIPPED = {"tests", "examples", "benches", "generated", "target", "codegen"}
-TEST_ITEM = re.compile(r"\s*#\[cfg\((all\()?test")
+TEST_ITEM = re.compile(r"\s*#\[cfg\((all\(|any\()?(test|feature = \"testing\")")
+MODULE = re.compile(r"\s*(?:pub(?:\([a-z]+\))? )?mod (\w+);")
 ITEM = re.compile(r"\s*(pub(\([a-z]+\))? )?(mod|fn|impl|struct|enum|use|const|static|type|trait)\b")
 TYPE = re.compile(r"\s*(pub(\([a-z]+\))? )?(struct|enum|trait|union) \w")
 FUNCTION = re.compile(r"(\s*)(pub(\([a-z]+\))? )?(async |const |unsafe |extern \"C\" )*fn \w")
@@ -29,29 +31,40 @@ def end_of(lines, start):
     return len(lines)
 
 
-def product_lines(text):
-    lines, kept, at = text.splitlines(), [], 0
+def split_tests(text):
+    """The lines of the product, and the names of the modules in files of their own that only tests have."""
+    lines, kept, modules, at = text.splitlines(), [], [], 0
     while at < len(lines):
         if TEST_ITEM.match(lines[at]):
             item = at + 1
             while item < len(lines) and re.match(r"\s*#\[", lines[item]):
                 item += 1
             if item < len(lines) and ITEM.match(lines[item]):
+                modules += MODULE.findall(lines[item])
                 at = end_of(lines, item)
                 continue
         kept.append(lines[at])
         at += 1
-    return kept
+    return kept, modules
+
+
+def product_files(crates):
+    """Path and product lines of each file; modules that only tests have are left out with all below them."""
+    found, tests = {}, set()
+    for path in sorted(crates.rglob("*.rs")):
+        if SKIPPED & set(path.relative_to(crates).parts) or path.name == "tests.rs" or path.name.endswith("_tests.rs"):
+            continue
+        found[path], modules = split_tests(path.read_text())
+        folder = path.parent if path.name in ("mod.rs", "lib.rs", "main.rs") else path.with_suffix("")
+        tests.update(folder / name for name in modules)
+    return {path: lines for path, lines in found.items() if not tests & {path.with_suffix(""), *path.parents}}
 
 
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2])
     lines, types, long = collections.Counter(), 0, 0
-    for path in sorted((root / "crates").rglob("*.rs")):
+    for path, kept in product_files(root / "crates").items():
         parts = path.relative_to(root).parts
-        if SKIPPED & set(parts) or path.name == "tests.rs" or path.name.endswith("_tests.rs"):
-            continue
-        kept = product_lines(path.read_text())
         lines["/".join(parts[: parts.index("src")] if "src" in parts else parts[:-1])] += len(kept)
         types += sum(bool(TYPE.match(line)) for line in kept)
         long += sum(bool(FUNCTION.match(line)) and end_of(kept, n) - n > 60 for n, line in enumerate(kept))
