@@ -21,7 +21,7 @@ mod settings_check;
 mod size;
 mod slices;
 #[cfg(test)]
-mod testing;
+mod tests;
 
 pub use dataset::Dataset;
 pub use json::read_json;

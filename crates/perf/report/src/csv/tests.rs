@@ -3,7 +3,7 @@
 use galatea_perf_types::{settings::MetricsSettings, status::GpuMetrics};
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 fn to_file(name: &str) -> Settings {
     Settings { csv_file: Some(PathBuf::from(name)), ..samples::settings() }

@@ -3,7 +3,7 @@
 use galatea_perf_types::model::ModelInfo;
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 fn run() -> Run {
     Run {

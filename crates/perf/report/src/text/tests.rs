@@ -8,7 +8,7 @@ use galatea_perf_types::{
 };
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 /// The whole standard output of a run of one point. `between` is what the measurement itself prints.
 fn report(settings: &Settings, model: &ModelInfo, between: &str, status: &PerfStatus) -> String {

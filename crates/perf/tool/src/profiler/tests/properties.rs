@@ -5,9 +5,9 @@ use std::time::Duration;
 use galatea_perf_types::settings::Window;
 
 use super::{
+    super::latency::LatencyFigures,
     fake::{MILLI, SECOND, Sent, after},
     fake_run::FakeRun,
-    latency::LatencyFigures,
 };
 
 /// Numbers that look random and are the same every time.
