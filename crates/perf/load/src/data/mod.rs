@@ -11,15 +11,12 @@ mod batch;
 mod dataset;
 mod directory;
 mod error;
-mod expected;
 mod generate;
 mod json;
 mod model;
 mod regions;
 mod requests;
 mod settings_check;
-mod size;
-mod slices;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,7 @@
 
 use galatea_perf_types::{settings::MetricsSettings, status::GpuMetrics};
 
+use super::cells::UNACCOUNTED;
 use super::*;
 use crate::tests::samples;
 
