@@ -1,9 +1,8 @@
 //! Connections to one target.
 
-use std::{rc::Rc, sync::Arc};
+use std::rc::Rc;
 
 use galatea_types::{Code, Error, Result};
-use rustls::ClientConfig;
 
 use crate::{
     Admin, InferMark, InferTemplate, Keep, OutputTensor, PreparedInfer, Protocol, Reply,
@@ -12,7 +11,7 @@ use crate::{
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
     http::{HttpAdmin, HttpConnection, HttpEvents},
     prepared::WireForm,
-    tls,
+    transport::Route,
 };
 
 /// Makes callers, streams and admins for one target, all on this thread.
@@ -21,10 +20,8 @@ use crate::{
 /// connection is a local task of that set, so that response, next request and its sending need no turn of the
 /// runtime between them.
 pub struct Connector {
-    target: Rc<Target>,
-    tls: Option<Arc<ClientConfig>>,
+    route: Rc<Route>,
     pool: GrpcPool,
-    response_limit: usize,
 }
 
 impl Connector {
@@ -42,18 +39,14 @@ impl Connector {
     /// # Errors
     /// Those of [`new`](Self::new).
     pub fn with_response_limit(target: Target, response_limit: usize) -> Result<Self> {
-        let tls = match &target.tls {
-            Some(tls) => Some(tls::client_config(tls, target.protocol)?),
-            None => None,
-        };
-        let target = Rc::new(target);
-        let pool = GrpcPool::new(Rc::clone(&target), tls.clone(), response_limit)?;
-        Ok(Self { target, tls, pool, response_limit })
+        let route = Route::new(target, response_limit)?;
+        let pool = GrpcPool::new(Rc::clone(&route))?;
+        Ok(Self { route, pool })
     }
 
     /// Connects. Over HTTP a caller has a connection of its own; over gRPC up to six share one.
     pub async fn caller(&self) -> Result<Caller> {
-        let kind = match self.target.protocol {
+        let kind = match self.route.target.protocol {
             Protocol::Http => {
                 let mut connection = self.http();
                 connection.connect().await?;
@@ -69,12 +62,9 @@ impl Connector {
     /// # Errors
     /// Besides those of connecting: the target's protocol is not gRPC.
     pub async fn stream(&self) -> Result<(StreamSender, StreamReceiver)> {
-        match self.target.protocol {
+        match self.route.target.protocol {
             Protocol::Http => Err(Error::unsupported("streams need the gRPC protocol")),
-            Protocol::Grpc => {
-                let (sender, receiver) = self.pool.caller().await?.stream().await?;
-                Ok((StreamSender { inner: sender }, StreamReceiver { inner: receiver }))
-            }
+            Protocol::Grpc => self.pool.caller().await?.stream().await,
         }
     }
 
@@ -89,13 +79,13 @@ impl Connector {
         id: Option<&str>,
         outputs: &[TensorMetadata],
     ) -> Result<Responses> {
-        let kind = match self.target.protocol {
+        let kind = match self.route.target.protocol {
             Protocol::Http => {
                 let events = self.http().events(template, id).await?;
                 ResponsesKind::Http(Box::new(events), outputs.to_vec())
             }
             Protocol::Grpc => {
-                let request = PreparedInfer::with_id(&self.target, template, id)?;
+                let request = PreparedInfer::with_id(&self.route.target, template, id)?;
                 let (mut sender, receiver) = self.stream().await?;
                 // Where it cannot be sent, the receiver knows why.
                 let _ = sender.send(&request, InferMark::default()).await;
@@ -108,7 +98,7 @@ impl Connector {
 
     /// Connects for everything but inference.
     pub async fn admin(&self) -> Result<Admin> {
-        let kind = match self.target.protocol {
+        let kind = match self.route.target.protocol {
             Protocol::Http => {
                 let mut connection = self.http();
                 connection.connect().await?;
@@ -120,7 +110,7 @@ impl Connector {
     }
 
     fn http(&self) -> HttpConnection {
-        HttpConnection::new(Rc::clone(&self.target), self.tls.clone(), self.response_limit)
+        HttpConnection::new(Rc::clone(&self.route))
     }
 }
 

@@ -21,8 +21,6 @@ mod metrics_text;
 mod prepared;
 mod request_error;
 mod response_error;
-mod stream;
-mod stream_reply;
 mod target;
 mod template;
 mod tls;
@@ -31,7 +29,7 @@ mod transport;
 
 pub use address::{Address, AddressError};
 pub use admin::Admin;
-pub use call::{CallTimes, Keep, Reply};
+pub use call::{CallTimes, Keep, Reply, StreamReply};
 pub use connector::{Caller, Connector, Responses};
 pub use facts::{
     BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,
@@ -39,12 +37,11 @@ pub use facts::{
 };
 #[doc(hidden)]
 pub use grpc::decode_infer_message;
+pub use grpc::{StreamReceiver, StreamSender};
 pub use http::{GetOptions, decode_infer_response, get};
 pub use metrics_text::{MetricSample, metric_samples};
 pub use prepared::PreparedInfer;
-pub use stream::{StreamReceiver, StreamSender};
-pub use stream_reply::StreamReply;
-pub use target::{Compression, Protocol, Target, Tls};
+pub use target::{Compression, Protocol, Target, Tls, read_header};
 pub use template::{
     InferMark, InferTemplate, InputData, InputTensor, OutputTensor, RegionSlice, RequestedOutput,
     SequenceMark, TensorFormat,

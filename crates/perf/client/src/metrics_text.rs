@@ -39,8 +39,8 @@ fn sample(line: &str) -> Option<MetricSample<'_>> {
         Some(rest) => labels(rest)?,
         None => (Vec::new(), rest),
     };
-    // A timestamp may follow, and an exemplar.
-    let value = number(rest.split_whitespace().next()?)?;
+    // A timestamp may follow, and an exemplar. A value may be `+Inf` or `Nan`, in any case.
+    let value = rest.split_whitespace().next()?.parse().ok()?;
     Some(MetricSample { name, labels, value })
 }
 
@@ -83,11 +83,6 @@ fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
         }
     }
     None
-}
-
-/// Also `+Inf` and `Nan`, in any case.
-fn number(text: &str) -> Option<f64> {
-    text.parse().ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use galatea_types::{Code, Error};
+use galatea_types::Error;
 
 /// Each names the part of the request that it is about.
 #[derive(Debug, thiserror::Error)]
@@ -29,22 +29,13 @@ pub(crate) enum RequestError {
     Parameter { name: String, value: f64 },
 }
 
-impl RequestError {
-    fn code(&self) -> Code {
-        match self {
-            Self::Address { .. }
-            | Self::Header { .. }
-            | Self::TooLong { .. }
-            | Self::Parameter { .. } => Code::InvalidArg,
-            Self::Path(_) | Self::Compression(_) | Self::Encode(_) | Self::Json(_) => {
-                Code::Internal
-            }
-        }
-    }
-}
-
 impl From<RequestError> for Error {
     fn from(error: RequestError) -> Self {
-        Error::new(error.code(), error.to_string()).with_source(error)
+        use RequestError::{Compression, Encode, Json, Path};
+        let new = match error {
+            Path(_) | Compression(_) | Encode(_) | Json(_) => Self::internal,
+            _ => Self::invalid_arg,
+        };
+        new(error.to_string()).with_source(error)
     }
 }

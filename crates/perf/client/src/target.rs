@@ -43,7 +43,7 @@ pub struct Target {
 }
 
 /// What the TLS handshake uses. Without `roots` the system's certificate authorities are trusted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// PEM certificates of the authorities to trust.
     pub roots: Option<PathBuf>,
@@ -55,10 +55,10 @@ pub struct Tls {
     pub private_key: Option<PathBuf>,
     /// PEM unless this is set.
     pub private_key_is_der: bool,
-    /// Whether the server's certificate must be signed by a trusted authority.
-    pub verify_peer: bool,
-    /// Whether it must carry the server's name.
-    pub verify_host: bool,
+    /// Whether the server's certificate may be signed by any authority.
+    pub skips_peer: bool,
+    /// Whether it may lack the server's name.
+    pub skips_host: bool,
 }
 
 impl Protocol {
@@ -102,4 +102,14 @@ impl Target {
         };
         format!("{scheme}://{}{path}", self.authority())
     }
+}
+
+/// Reads `Name:Value`, blanks around both dropped; `None`: it is no header.
+pub fn read_header(text: &str) -> Option<(String, String)> {
+    // RFC 9110, 5.6.2
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let (name, value) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))?;
+    let is_name = !name.is_empty() && name.chars().all(is_token);
+    let fits = is_name && !value.chars().any(char::is_control);
+    fits.then(|| (name.to_owned(), value.to_owned()))
 }

@@ -14,7 +14,7 @@ pub enum TensorFormat {
 }
 
 /// An inference request that will be sent many times.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InferTemplate {
     /// The model's name.
     pub model: String,

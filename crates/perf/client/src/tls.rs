@@ -72,11 +72,11 @@ type Result<T, E = TlsError> = std::result::Result<T, E>;
 pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier {
-        chain: match tls.verify_peer {
-            true => Some(chain_verifier(tls, &provider)?),
-            false => None,
+        chain: match tls.skips_peer {
+            true => None,
+            false => Some(chain_verifier(tls, &provider)?),
         },
-        verify_host: tls.verify_host,
+        verify_host: !tls.skips_host,
         provider: Arc::clone(&provider),
     });
     let builder = ClientConfig::builder_with_provider(provider)

@@ -1,58 +1,67 @@
-//! A connection's bytes: TCP, with or without TLS.
+//! Connections to a target: TCP, with or without TLS.
 
-use std::{
-    error,
-    io::{self, IoSlice},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{error, io, rc::Rc, sync::Arc, time::Duration};
 
 use galatea_types::{Error, Result};
 use rustls::{
     ClientConfig,
     pki_types::{InvalidDnsNameError, ServerName},
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_util::either::Either;
 
-use crate::{Target, tls_failure};
+use crate::{Target, tls::client_config, tls_failure};
 
 /// Longest time to make a connection, TLS included. A server that is there answers far sooner; without a bound
 /// the kernel would try for minutes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(crate) enum Transport {
-    Tcp(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+/// A connection's bytes: plain, or through TLS.
+pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// What all connections to one target have in common.
+pub(crate) struct Route {
+    pub target: Target,
+    tls: Option<Arc<ClientConfig>>,
+    /// Most bytes of a response over HTTP, its head included; over gRPC of one message.
+    pub response_limit: usize,
 }
 
-impl Transport {
-    /// Connects to the target, and speaks TLS where `tls` is given.
-    pub(crate) async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<Self> {
-        match timeout(CONNECT_TIMEOUT, connect(target, tls)).await {
+impl Route {
+    /// Reads the certificates; connects to nobody.
+    pub(crate) fn new(target: Target, response_limit: usize) -> Result<Rc<Self>> {
+        let tls = target.tls.as_ref().map(|tls| client_config(tls, target.protocol)).transpose()?;
+        Ok(Rc::new(Self { target, tls, response_limit }))
+    }
+
+    /// Connects to the target, and speaks TLS where it has that.
+    pub(crate) async fn connect(&self) -> Result<Transport> {
+        match timeout(CONNECT_TIMEOUT, self.attempt()).await {
             Ok(result) => result,
-            Err(_) => Err(unreachable(target, format!("no answer for {CONNECT_TIMEOUT:?}")).into()),
+            Err(_) => Err(self.unreachable(format!("no answer for {CONNECT_TIMEOUT:?}")).into()),
         }
     }
-}
 
-async fn connect(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<Transport> {
-    let stream = TcpStream::connect((target.host.as_str(), target.port))
-        .await
-        .map_err(|cause| unreachable(target, cause))?;
-    stream.set_nodelay(true).map_err(|cause| unreachable(target, cause))?;
-    let Some(config) = tls else { return Ok(Transport::Tcp(stream)) };
-    let name = ServerName::try_from(target.host.clone())
-        .map_err(|cause| ConnectError::ServerName { host: target.host.clone(), cause })?;
-    let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
-    let stream = stream.map_err(|cause| ConnectError::Tls { url: target.url(), cause })?;
-    Ok(Transport::Tls(Box::new(stream)))
+    async fn attempt(&self) -> Result<Transport> {
+        let Target { host, port, .. } = &self.target;
+        let stream = TcpStream::connect((host.as_str(), *port))
+            .await
+            .map_err(|cause| self.unreachable(cause))?;
+        stream.set_nodelay(true).map_err(|cause| self.unreachable(cause))?;
+        let Some(config) = &self.tls else { return Ok(Either::Left(stream)) };
+        let name = ServerName::try_from(host.clone())
+            .map_err(|cause| ConnectError::ServerName { host: host.clone(), cause })?;
+        let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
+        let url = || self.target.url();
+        let stream = stream.map_err(|cause| ConnectError::Tls { url: url(), cause })?;
+        Ok(Either::Right(Box::new(stream)))
+    }
+
+    fn unreachable(&self, cause: impl Into<Box<dyn error::Error + Send + Sync>>) -> ConnectError {
+        let (url, protocol, cause) = (self.target.url(), self.target.protocol.name(), cause.into());
+        ConnectError::Unreachable { url, protocol, cause }
+    }
 }
 
 /// Why there is no connection.
@@ -88,71 +97,5 @@ impl From<ConnectError> for Error {
             _ => Error::unavailable,
         };
         new(error.to_string()).with_source(error)
-    }
-}
-
-fn unreachable(
-    target: &Target,
-    cause: impl Into<Box<dyn error::Error + Send + Sync>>,
-) -> ConnectError {
-    let (url, protocol, cause) = (target.url(), target.protocol.name(), cause.into());
-    ConnectError::Unreachable { url, protocol, cause }
-}
-
-impl AsyncRead for Transport {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Transport {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Transport::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Transport::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Transport::Tcp(stream) => stream.is_write_vectored(),
-            Transport::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
     }
 }

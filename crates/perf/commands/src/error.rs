@@ -57,10 +57,6 @@ impl From<Error> for CommandError {
 }
 
 impl CommandError {
-    pub fn is_of_command_line(&self) -> bool {
-        self.exit() == Exit::CommandLine
-    }
-
     pub fn exit(&self) -> Exit {
         match self {
             Self::Server { .. } | Self::NoIndex { .. } | Self::Late { .. } | Self::Start(_) => {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use galatea_client::{
     Admin, InferMark, InferTemplate, Keep, ModelConfigFacts, ModelMetadata, PreparedInfer,
-    RequestedOutput, Responses, TensorFormat,
+    RequestedOutput, Responses,
 };
 use galatea_types::{Error, suggest};
 
@@ -67,8 +67,7 @@ fn template(
         inputs,
         outputs: requested(options, metadata)?,
         parameters: options.parameters.clone(),
-        input_format: TensorFormat::Binary,
-        output_format: TensorFormat::Binary,
+        ..InferTemplate::default()
     })
 }
 

@@ -1,7 +1,7 @@
 //! The inputs of a request: what is typed, matched with what the model takes.
 
 use galatea_client::{InputData, InputTensor, TensorMetadata};
-use galatea_types::suggest;
+use galatea_types::{Shape, suggest};
 
 use crate::{
     picture::{Layout, PictureOptions},
@@ -128,10 +128,9 @@ fn tensor(
     let (shape, data, note) = match is_filled {
         true => {
             let shape = shape::complete(&input.shape, &Given::Any).map_err(of_shape)?;
-            let count = shape.iter().try_fold(1usize, |product, &size| {
-                product.checked_mul(usize::try_from(size).ok()?)
-            });
-            let count = count.ok_or_else(|| of_shape(ShapeError::TooLarge))?;
+            let count = Shape::from(&shape[..])
+                .element_count()
+                .ok_or_else(|| of_shape(ShapeError::TooLarge))?;
             (shape, value::fill(count, data_type, text == "random").map_err(of_value)?, None)
         }
         false => {

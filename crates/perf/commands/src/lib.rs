@@ -27,7 +27,7 @@ mod value;
 
 use std::io::{self, Write};
 
-use galatea_command_line::{OptionOutline, outline};
+use galatea_command_line::{OptionOutline, OptionSet, help, outline};
 
 pub use self::error::Exit;
 pub use self::top::Look;
@@ -39,37 +39,21 @@ use self::{
     top::TopOptions,
 };
 
+const HELP_WIDTH: usize = 80;
+
 /// `galatea models`, with the words behind that, on a terminal that is as `look` says.
 pub fn models(words: impl Iterator<Item = String>, look: Look) -> Exit {
-    finish(
-        "models",
-        galatea_command_line::read(words).and_then(|options| match options {
-            Some(options) => models::run(&options, look.width),
-            None => Ok(options::models_help()),
-        }),
-    )
+    command("models", options::MODELS, words, |options| models::run(options, look.width))
 }
 
 /// `galatea infer`, with the words behind that.
 pub fn infer(words: impl Iterator<Item = String>) -> Exit {
-    finish(
-        "infer",
-        galatea_command_line::read(words).and_then(|options| match options {
-            Some(options) => infer::run(&options),
-            None => Ok(options::infer_help()),
-        }),
-    )
+    command("infer", options::INFER, words, infer::run)
 }
 
 /// `galatea top`, with the words behind that, on a terminal that is as `look` says.
 pub fn top(words: impl Iterator<Item = String>, look: Look) -> Exit {
-    finish(
-        "top",
-        galatea_command_line::read(words).and_then(|options| match options {
-            Some(options) => top::run(&options, look).map(|()| String::new()),
-            None => Ok(top::help()),
-        }),
-    )
+    command("top", top::USAGE, words, |options| top::run(options, look).map(|()| String::new()))
 }
 
 /// The models of the server at the default address, for the completion of command lines; none where it does not answer at
@@ -97,7 +81,16 @@ pub fn infer_outline() -> Vec<OptionOutline> {
     outline::<InferOptions>()
 }
 
-fn finish(command: &str, made: Result<String, CommandError>) -> Exit {
+fn command<O: OptionSet<Error = CommandError> + Default>(
+    name: &str,
+    usage: &str,
+    words: impl Iterator<Item = String>,
+    run: impl FnOnce(&O) -> Result<String, CommandError>,
+) -> Exit {
+    let made = galatea_command_line::read(words).and_then(|options| match options {
+        Some(options) => run(&options),
+        None => Ok(help::<O>(usage, HELP_WIDTH)),
+    });
     match made {
         Ok(text) => {
             // A reader that went away (`| head`) is no error.
@@ -106,10 +99,11 @@ fn finish(command: &str, made: Result<String, CommandError>) -> Exit {
         }
         Err(error) => {
             eprintln!("error: {}", printing::lines(&error.to_string()));
-            if error.is_of_command_line() {
-                eprintln!("`galatea {command} --help` says more");
+            let exit = error.exit();
+            if exit == Exit::CommandLine {
+                eprintln!("`galatea {name} --help` says more");
             }
-            error.exit()
+            exit
         }
     }
 }

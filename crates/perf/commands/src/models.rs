@@ -67,7 +67,8 @@ pub(crate) fn names(mut options: ModelsOptions) -> Result<Vec<String>, CommandEr
     /// Somebody waits at a prompt.
     const SECONDS: f64 = 0.5;
     const MOST: usize = 1000;
-    options.server.timeout = options.server.timeout.min(SECONDS);
+    let timeout = options.server.timeout.map_or(SECONDS, |given| given.min(SECONDS));
+    options.server.timeout = Some(timeout);
     let index = session::ask(&options.server, async |connector, _| {
         Ok(connector.admin().await?.repository_index().await?)
     })?;

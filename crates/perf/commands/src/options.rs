@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, help, set};
+use galatea_client::read_header;
+use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, set};
 
 use galatea_types::ParameterValue;
 
@@ -11,18 +12,15 @@ use crate::{
     picture::{Layout, PictureOptions, Scale},
 };
 
-pub(crate) const HELP_WIDTH: usize = 80;
-/// Seconds.
-const DEFAULT_TIMEOUT: f64 = 60.0;
 pub(crate) const PROTOCOLS: &[&str] = &["http", "grpc"];
 
 /// Where the server is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerOptions {
     pub url: Option<String>,
     pub protocol: Option<String>,
-    /// For the whole command, in seconds.
-    pub timeout: f64,
+    /// For the whole command or for one look, in seconds.
+    pub timeout: Option<f64>,
     /// HTTP headers, over gRPC metadata.
     pub headers: Vec<(String, String)>,
     /// Whom to trust over TLS; `None`: whom the system trusts.
@@ -30,20 +28,6 @@ pub(crate) struct ServerOptions {
     /// What to show over TLS.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            url: None,
-            protocol: None,
-            timeout: DEFAULT_TIMEOUT,
-            headers: Vec::new(),
-            authorities: None,
-            certificate: None,
-            key: None,
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +62,7 @@ pub(crate) struct InferOptions {
     pub is_json: bool,
 }
 
-const MODELS: &str = "\
+pub(crate) const MODELS: &str = "\
 Usage: galatea models [model] [options]
        galatea models load|unload|reload <model> [options]
 
@@ -89,7 +73,7 @@ refuses or cannot be reached, 2 where the command line is wrong.
 
 ";
 
-const INFER: &str = "\
+pub(crate) const INFER: &str = "\
 Usage: galatea infer <model> [[--input] <name>=<value>]... [options]
 
 Sends one request to a running server and prints the answer. A value is numbers (1,2,3 or JSON), a text for a BYTES
@@ -99,14 +83,6 @@ Shapes are completed from what the server says about the model. The exit code is
 be reached, 2 where the command line is wrong or does not fit the model.
 
 ";
-
-pub(crate) fn models_help() -> String {
-    help::<ModelsOptions>(MODELS, HELP_WIDTH)
-}
-
-pub(crate) fn infer_help() -> String {
-    help::<InferOptions>(INFER, HELP_WIDTH)
-}
 
 /// The rows that all commands have: where the server is, and how it is asked. What the time is for differs.
 macro_rules! server_rows {
@@ -124,11 +100,11 @@ macro_rules! server_rows {
                 .short('H')
                 .stores(|o, v| $crate::options::header(&mut o.server, v)),
             OptionRow::new("cacert", Kind::Name, "Over TLS: file with the authorities to trust (PEM). Without it, those of the system.")
-                .stores(|o, v| $crate::options::file(&mut o.server.authorities, v)),
+                .stores(|o, v| v.put(&mut o.server.authorities)),
             OptionRow::new("cert", Kind::Name, "Over TLS: file with a certificate to show (PEM), for servers that ask for one.")
-                .stores(|o, v| $crate::options::file(&mut o.server.certificate, v)),
+                .stores(|o, v| v.put(&mut o.server.certificate)),
             OptionRow::new("key", Kind::Name, "File with the key of that certificate (PEM).")
-                .stores(|o, v| $crate::options::file(&mut o.server.key, v)),
+                .stores(|o, v| v.put(&mut o.server.key)),
             OptionRow::new("json", Kind::Switch, $json)
                 .stores(|o, v| v.put(&mut o.is_json)),
             OptionRow::help("Print this text."),
@@ -138,30 +114,16 @@ macro_rules! server_rows {
 
 pub(crate) use server_rows;
 
-/// A file, which is read when a server is asked.
-pub(crate) fn file(place: &mut Option<PathBuf>, value: &Occurrence) -> Result<(), CommandError> {
-    let mut file = PathBuf::new();
-    value.put::<CommandError>(&mut file)?;
-    *place = Some(file);
-    Ok(())
-}
-
 /// A day is as good as for ever, and can be added to any clock.
 pub(crate) fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
     const LONGEST: f64 = 86_400.0;
-    server.timeout = value.number()?.clamp(0.001, LONGEST);
+    server.timeout = Some(value.number()?.clamp(0.001, LONGEST));
     Ok(())
 }
 
 pub(crate) fn header(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
-    // RFC 9110, 5.6.2
-    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    let parts = value.text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
-    let fits = |(name, value): &(&str, &str)| {
-        !name.is_empty() && name.chars().all(is_token) && !value.chars().any(char::is_control)
-    };
-    let (name, text) = parts.filter(fits).ok_or_else(|| value.malformed("<name>:<value>"))?;
-    server.headers.push((name.to_owned(), text.to_owned()));
+    let header = read_header(&value.text).ok_or_else(|| value.malformed("<name>:<value>"))?;
+    server.headers.push(header);
     Ok(())
 }
 

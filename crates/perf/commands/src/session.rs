@@ -10,6 +10,9 @@ use crate::{error::CommandError, options::ServerOptions};
 /// The longest response that is read, in bytes.
 const RESPONSE_LIMIT: usize = 64 << 20;
 
+/// In seconds.
+const DEFAULT_TIMEOUT: f64 = 60.0;
+
 /// Connects and asks; all together may take as long as the options say.
 pub(crate) fn ask<T>(
     options: &ServerOptions,
@@ -19,9 +22,10 @@ pub(crate) fn ask<T>(
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
     let connector = connector(&target)?;
-    let late = || CommandError::Late { url: target.url(), seconds: options.timeout };
+    let seconds = options.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let late = || CommandError::Late { url: target.url(), seconds };
     local.block_on(&runtime, async {
-        let limit = Duration::from_secs_f64(options.timeout);
+        let limit = Duration::from_secs_f64(seconds);
         let asked = tokio::time::timeout(limit, question(&connector, &target)).await;
         asked.unwrap_or_else(|_| Err(late()))
     })
@@ -64,11 +68,8 @@ pub(crate) fn tls(options: &ServerOptions) -> Tls {
     Tls {
         roots: options.authorities.clone(),
         certificate_chain: options.certificate.clone(),
-        certificate_is_der: false,
         private_key: options.key.clone(),
-        private_key_is_der: false,
-        verify_peer: true,
-        verify_host: true,
+        ..Tls::default()
     }
 }
 

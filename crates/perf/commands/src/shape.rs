@@ -1,5 +1,7 @@
 //! From the number of elements that are given, or the nesting of JSON, to the shape of an input.
 
+use galatea_types::Shape;
+
 /// What is known about the shape of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
@@ -77,8 +79,7 @@ fn elements(count: usize) -> String {
 
 /// `[2,16]`
 pub(crate) fn text(shape: &[i64]) -> String {
-    let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
-    format!("[{}]", sizes.join(","))
+    Shape::from(shape).to_string()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Each average has its own count: queue and compute are not counted for responses from the cache.
 
+use galatea_client::CountAndTime;
 use galatea_perf_types::status::{ModelCounters, ServerStats};
 
 /// Averages in microseconds, each rounded down on its own as perf_analyzer does.
@@ -24,26 +25,22 @@ pub(crate) struct Breakdown {
 
 impl Breakdown {
     pub(crate) fn of_model(counters: &ModelCounters) -> Self {
-        let compute_ns = compute_ns(counters);
-        let compute_count = counters.compute_input_count;
+        let compute = compute(counters);
+        let cached = [counters.cache_hit.ns, counters.cache_miss.ns];
+        let cache_and_compute = CountAndTime {
+            count: compute.count.saturating_add(counters.cache_hit.count),
+            ns: cached.into_iter().fold(compute.ns, u64::saturating_add),
+        };
         Self {
-            total: average_us(counters.cumulative_time_ns, counters.success_count),
-            queue: average_us(counters.queue_time_ns, counters.queue_count),
-            compute_input: average_us(counters.compute_input_time_ns, counters.compute_input_count),
-            compute_infer: average_us(counters.compute_infer_time_ns, counters.compute_infer_count),
-            compute_output: average_us(
-                counters.compute_output_time_ns,
-                counters.compute_output_count,
-            ),
-            compute: average_us(compute_ns, compute_count),
-            cache_hit: average_us(counters.cache_hit_time_ns, counters.cache_hit_count),
-            cache_miss: average_us(counters.cache_miss_time_ns, counters.cache_miss_count),
-            cache_and_compute: average_us(
-                compute_ns
-                    .saturating_add(counters.cache_hit_time_ns)
-                    .saturating_add(counters.cache_miss_time_ns),
-                compute_count.saturating_add(counters.cache_hit_count),
-            ),
+            total: average_us(counters.success),
+            queue: average_us(counters.queue),
+            compute_input: average_us(counters.compute_input),
+            compute_infer: average_us(counters.compute_infer),
+            compute_output: average_us(counters.compute_output),
+            compute: average_us(compute),
+            cache_hit: average_us(counters.cache_hit),
+            cache_miss: average_us(counters.cache_miss),
+            cache_and_compute: average_us(cache_and_compute),
         }
     }
 
@@ -87,14 +84,13 @@ impl Breakdown {
 }
 
 /// All of compute, of all requests. Counters come from the server, so sums of them must not overflow.
-pub(crate) fn compute_ns(counters: &ModelCounters) -> u64 {
-    counters
-        .compute_input_time_ns
-        .saturating_add(counters.compute_infer_time_ns)
-        .saturating_add(counters.compute_output_time_ns)
+pub(crate) fn compute(counters: &ModelCounters) -> CountAndTime {
+    let parts = [counters.compute_infer.ns, counters.compute_output.ns];
+    let ns = parts.into_iter().fold(counters.compute_input.ns, u64::saturating_add);
+    CountAndTime { ns, ..counters.compute_input }
 }
 
 /// Zero without a count.
-pub(crate) fn average_us(total_ns: u64, count: u64) -> u64 {
-    total_ns.checked_div(count.saturating_mul(1000)).unwrap_or(0)
+pub(crate) fn average_us(of: CountAndTime) -> u64 {
+    of.ns.checked_div(of.count.saturating_mul(1000)).unwrap_or(0)
 }

@@ -7,8 +7,8 @@ pub mod csv;
 pub mod html;
 mod number;
 pub mod profile_export;
-#[cfg(test)]
-mod samples;
 pub mod summary;
+#[cfg(test)]
+mod tests;
 pub mod text;
 mod unstable;

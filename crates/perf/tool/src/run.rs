@@ -36,7 +36,7 @@ use crate::{
 
 /// Runs the tool. `program` is what users typed to start it, `arguments` what stood behind.
 pub fn run(program: &str, arguments: Vec<String>) -> Exit {
-    let mut terminal = Terminal::new();
+    let mut terminal = Terminal::default();
     let command = format!("{program} {}", arguments.join(" "));
     let parsed = options::parse(program, arguments.into_iter(), &mut terminal);
     let ended = match parsed {
@@ -71,7 +71,7 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     fn open(settings: Settings, command: String, console: &'a mut Terminal) -> Result<Self> {
         if settings.json_file.as_deref() == Some(Path::new("-")) {
-            console.give_stdout_away();
+            console.reports_to_stderr = true;
         }
         let compared =
             settings.compare.iter().map(|path| read_summary(path)).collect::<Result<_>>()?;
@@ -91,9 +91,8 @@ impl<'a> Session<'a> {
     /// What the model decides about how it is called.
     fn adapt_to_model(&mut self) -> Result<()> {
         check_settings(&self.settings, &self.model)?;
-        let calls = &mut self.settings.calls;
-        calls.asynchronous |= calls.streaming || (self.model.is_sequence() && !calls.forced_sync);
-        if !calls.asynchronous {
+        self.settings.calls.asynchronous = self.settings.is_asynchronous(&self.model);
+        if !self.settings.calls.asynchronous {
             self.limit_threads();
         }
         Ok(())
@@ -201,9 +200,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let run = summary::Run {
-            server_name: self.server.name.clone(),
-            server_version: self.server.version.clone(),
-            server_implementation: self.server.implementation.clone(),
+            server: std::mem::take(&mut self.server),
             command: std::mem::take(&mut self.command),
             started_at,
             warnings: outcome.warnings.clone(),

@@ -66,27 +66,19 @@ impl ServerStatistics for StatisticsReader<'_> {
     }
 }
 
-fn counters(statistics: ModelStatistics) -> ((String, String), ModelCounters) {
-    let of = statistics;
+fn counters(of: ModelStatistics) -> ((String, String), ModelCounters) {
     let items = of.batches.iter().map(|b| b.batch_size.saturating_mul(b.compute_infer.count));
     let counters = ModelCounters {
-        success_count: of.success.count,
+        success: of.success,
         inference_count: of.inference_count,
         execution_count: of.execution_count,
         executed_items: items.fold(0, u64::saturating_add),
-        queue_count: of.queue.count,
-        compute_input_count: of.compute_input.count,
-        compute_infer_count: of.compute_infer.count,
-        compute_output_count: of.compute_output.count,
-        cache_hit_count: of.cache_hit.count,
-        cache_miss_count: of.cache_miss.count,
-        cumulative_time_ns: of.success.ns,
-        queue_time_ns: of.queue.ns,
-        compute_input_time_ns: of.compute_input.ns,
-        compute_infer_time_ns: of.compute_infer.ns,
-        compute_output_time_ns: of.compute_output.ns,
-        cache_hit_time_ns: of.cache_hit.ns,
-        cache_miss_time_ns: of.cache_miss.ns,
+        queue: of.queue,
+        compute_input: of.compute_input,
+        compute_infer: of.compute_infer,
+        compute_output: of.compute_output,
+        cache_hit: of.cache_hit,
+        cache_miss: of.cache_miss,
     };
     ((of.name, of.version), counters)
 }

@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal, Write};
 
 use galatea_perf_types::console::Console;
 
-/// The report goes to stdout, or to stderr when stdout is taken by a file of ours. Progress shows only on a
-/// terminal, on one line that the next text erases.
+/// The report goes to stdout. Progress shows only on a terminal, on one line that the next text erases.
+#[derive(Default)]
 pub struct Terminal {
-    report_to_stderr: bool,
-    shows_progress: bool,
+    /// Stdout is taken by a file of ours.
+    pub reports_to_stderr: bool,
     line_is_shown: bool,
 }
 
@@ -16,16 +16,6 @@ pub struct Terminal {
 const ERASE_LINE: &str = "\r\x1b[2K";
 
 impl Terminal {
-    pub fn new() -> Self {
-        let shows_progress = io::stderr().is_terminal() && io::stdout().is_terminal();
-        Self { report_to_stderr: false, shows_progress, line_is_shown: false }
-    }
-
-    /// From now on stdout is used for something else.
-    pub fn give_stdout_away(&mut self) {
-        self.report_to_stderr = true;
-    }
-
     fn erase_progress(&mut self) {
         if std::mem::take(&mut self.line_is_shown) {
             let _ = io::stderr().write_all(ERASE_LINE.as_bytes());
@@ -33,17 +23,11 @@ impl Terminal {
     }
 }
 
-impl Default for Terminal {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 // A reader that went away (`| head`) is no error.
 impl Console for Terminal {
     fn out(&mut self, text: &str) {
         self.erase_progress();
-        if self.report_to_stderr {
+        if self.reports_to_stderr {
             let _ = io::stderr().write_all(text.as_bytes());
         } else {
             let mut stdout = io::stdout().lock();
@@ -57,7 +41,7 @@ impl Console for Terminal {
     }
 
     fn progress(&mut self, text: &str) {
-        if self.shows_progress {
+        if io::stderr().is_terminal() && io::stdout().is_terminal() {
             self.line_is_shown = true;
             let _ = io::stderr().write_all(format!("{ERASE_LINE}{text}").as_bytes());
         }

@@ -1,7 +1,5 @@
 //! Why the tool ends without a result, and its exit status.
 
-use std::fmt;
-
 /// Exit statuses are those of perf_analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -17,7 +15,8 @@ pub enum Exit {
 }
 
 /// An error for the user: a text that names the thing, and the exit status.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     /// The status the program ends with.
     pub exit: Exit,
@@ -36,14 +35,6 @@ impl Failure {
         Self { exit: Exit::Generic, message: message.into() }
     }
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 /// What may fail for a reason that ends the run.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_client::{InferTemplate, OutputTensor};
+use galatea_client::InferTemplate;
 
 /// All requests, made from the input data. Shared by the load's workers, hence `Sync`.
 pub trait RequestSource: Send + Sync {
@@ -27,13 +27,6 @@ pub trait RequestSource: Send + Sync {
 pub struct ExpectedOutput {
     /// The output's name.
     pub name: String,
-    /// As in [`OutputTensor::data`].
+    /// As in [`OutputTensor::data`](galatea_client::OutputTensor::data).
     pub data: bytes::Bytes,
-}
-
-impl ExpectedOutput {
-    /// Whether the response's output of this name holds the expected bytes.
-    pub fn matches(&self, outputs: &[OutputTensor]) -> bool {
-        outputs.iter().any(|output| output.name == self.name && output.data == self.data)
-    }
 }

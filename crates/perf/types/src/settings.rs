@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use galatea_client::{Compression, Protocol, TensorFormat, Tls};
 use galatea_types::ParameterValue;
 
+use crate::model::ModelInfo;
+
 /// perf_analyzer's default of `--max-threads` in the concurrency modes; it also decides how many gRPC streams there
 /// are.
 pub const DEFAULT_THREADS: usize = 16;
@@ -87,11 +89,11 @@ pub struct Settings {
     pub label: Option<String>,
 }
 
-impl Settings {
-    /// What a command line means that names nothing but a model.
-    pub fn defaults(model_name: &str) -> Self {
+impl Default for Settings {
+    /// What a command line means that has no option.
+    fn default() -> Self {
         Self {
-            model_name: model_name.to_owned(),
+            model_name: String::new(),
             model_version: String::new(),
             url: format!("localhost:{}", Protocol::Http.default_port()),
             protocol: Protocol::Http,
@@ -107,7 +109,7 @@ impl Settings {
             request_count: None,
             warmup_request_count: 0,
             max_threads: None,
-            calls: Calls { asynchronous: false, forced_sync: false, streaming: false },
+            calls: Calls::default(),
             sequences: SequenceSettings::default(),
             data: DataSettings::default(),
             shared_memory: SharedMemory::None,
@@ -127,6 +129,19 @@ impl Settings {
             compare: Vec::new(),
             label: None,
         }
+    }
+}
+
+impl Settings {
+    /// What a command line means that names nothing but a model.
+    pub fn defaults(model_name: &str) -> Self {
+        Self { model_name: model_name.to_owned(), ..Self::default() }
+    }
+
+    /// Whether requests are asynchronous, which those of sequences are unless it was ruled out.
+    pub fn is_asynchronous(&self, model: &ModelInfo) -> bool {
+        let Calls { asynchronous, forced_sync, streaming } = self.calls;
+        asynchronous || streaming || (model.is_sequence() && !forced_sync)
     }
 }
 
@@ -178,9 +193,10 @@ pub enum Load {
 }
 
 /// The gaps between requests of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// All the same.
+    #[default]
     Constant,
     /// Exponential, like those of independent users.
     Poisson,
@@ -205,7 +221,7 @@ pub enum Window {
 }
 
 /// How requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// `--async` or `--streaming`. A sequence model makes it true later, unless `forced_sync`.
     pub asynchronous: bool,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use galatea_client::CountAndTime;
+
 use crate::record::Nanos;
 
 /// The load of one point of a search.
@@ -139,43 +141,29 @@ pub struct ServerStats {
     pub composing: BTreeMap<(String, String), ServerStats>,
 }
 
-/// Counters of one model version as the statistics endpoint gives them. Times in nanoseconds.
+/// Counters of one model version as the statistics endpoint gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCounters {
-    /// Requests that succeeded.
-    pub success_count: u64,
+    /// Requests that succeeded, from arrival to response.
+    pub success: CountAndTime,
     /// Inferences: requests times their batch size.
     pub inference_count: u64,
     /// Executions of the model.
     pub execution_count: u64,
     /// Items of all executions, also of those that failed; zero: the server does not tell batch sizes.
     pub executed_items: u64,
-    /// Requests counted in `queue_time_ns`.
-    pub queue_count: u64,
-    /// Requests counted in `compute_input_time_ns`.
-    pub compute_input_count: u64,
-    /// Requests counted in `compute_infer_time_ns`.
-    pub compute_infer_count: u64,
-    /// Requests counted in `compute_output_time_ns`.
-    pub compute_output_count: u64,
-    /// Responses from the cache.
-    pub cache_hit_count: u64,
-    /// Requests that were not in the cache.
-    pub cache_miss_count: u64,
-    /// From arrival to response, over all requests that succeeded.
-    pub cumulative_time_ns: u64,
     /// Time in the queue.
-    pub queue_time_ns: u64,
+    pub queue: CountAndTime,
     /// Time in which inputs were prepared.
-    pub compute_input_time_ns: u64,
+    pub compute_input: CountAndTime,
     /// Time in which the model was executed.
-    pub compute_infer_time_ns: u64,
+    pub compute_infer: CountAndTime,
     /// Time in which outputs were prepared.
-    pub compute_output_time_ns: u64,
-    /// Time of answering from the cache.
-    pub cache_hit_time_ns: u64,
-    /// Time of looking up in vain and of storing.
-    pub cache_miss_time_ns: u64,
+    pub compute_output: CountAndTime,
+    /// Responses from the cache.
+    pub cache_hit: CountAndTime,
+    /// Requests that were not in the cache: looking up in vain, and storing.
+    pub cache_miss: CountAndTime,
 }
 
 /// Averages of GPU gauges over a window, by the GPU's UUID.

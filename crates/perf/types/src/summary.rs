@@ -53,7 +53,7 @@ pub struct Point {
     /// Requests in flight, or requests per second.
     pub value: f64,
     /// The windows do not agree: the figures are a hint. Absent: they do.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstable: bool,
     /// Why they do not agree, and every window that was measured; absent: they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,10 +206,6 @@ pub struct Trial {
     pub latency_us: Option<f64>,
     /// Whether it is part of the figures reported for the point.
     pub merged: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

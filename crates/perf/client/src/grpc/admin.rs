@@ -30,24 +30,24 @@ pub(crate) struct GrpcAdmin {
 }
 
 impl GrpcAdmin {
-    pub(crate) fn new(caller: GrpcCaller) -> Self {
+    pub fn new(caller: GrpcCaller) -> Self {
         Self { caller }
     }
 
-    pub(crate) async fn server_metadata(&mut self) -> Result<ServerMetadata> {
+    pub async fn server_metadata(&mut self) -> Result<ServerMetadata> {
         let request = ServerMetadataRequest {};
         let ServerMetadataResponse { name, version, extensions, implementation } =
             self.call("ServerMetadata", &request).await?;
         Ok(ServerMetadata { name, version, extensions, implementation })
     }
 
-    pub(crate) async fn is_ready(&mut self) -> Result<bool> {
+    pub async fn is_ready(&mut self) -> Result<bool> {
         let ServerReadyResponse { ready } =
             self.call("ServerReady", &ServerReadyRequest {}).await?;
         Ok(ready)
     }
 
-    pub(crate) async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
+    pub async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
         let text = |config: &str| ParameterChoice::StringParam(config.to_owned());
         let config = config.map(|config| ("config".to_owned(), parameter(text(config))));
         let request = RepositoryModelLoadRequest {
@@ -59,7 +59,7 @@ impl GrpcAdmin {
         answer.map(|_: RepositoryModelLoadResponse| ())
     }
 
-    pub(crate) async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
+    pub async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
         let dependents = parameter(ParameterChoice::BoolParam(dependents));
         let request = RepositoryModelUnloadRequest {
             model_name: model.into(),
@@ -70,11 +70,7 @@ impl GrpcAdmin {
         answer.map(|_: RepositoryModelUnloadResponse| ())
     }
 
-    pub(crate) async fn model_metadata(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<ModelMetadata> {
+    pub async fn model_metadata(&mut self, model: &str, version: &str) -> Result<ModelMetadata> {
         let request = ModelMetadataRequest { name: model.into(), version: version.into() };
         let ModelMetadataResponse { name, versions, platform, inputs, outputs } =
             self.call("ModelMetadata", &request).await?;
@@ -85,27 +81,19 @@ impl GrpcAdmin {
         Ok(ModelMetadata { name, versions, platform, inputs, outputs })
     }
 
-    pub(crate) async fn model_config(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<ModelConfigFacts> {
+    pub async fn model_config(&mut self, model: &str, version: &str) -> Result<ModelConfigFacts> {
         let request = ModelConfigRequest { name: model.into(), version: version.into() };
         let response: ModelConfigResponse = self.call("ModelConfig", &request).await?;
         Ok(model_config(response.config.unwrap_or_default()))
     }
 
-    pub(crate) async fn statistics(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<Vec<ModelStatistics>> {
+    pub async fn statistics(&mut self, model: &str, version: &str) -> Result<Vec<ModelStatistics>> {
         let request = ModelStatisticsRequest { name: model.into(), version: version.into() };
         let response: ModelStatisticsResponse = self.call("ModelStatistics", &request).await?;
         Ok(response.model_stats.into_iter().map(model_statistics).collect())
     }
 
-    pub(crate) async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
+    pub async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
         let request = RepositoryIndexRequest::default();
         let response: RepositoryIndexResponse = self.call("RepositoryIndex", &request).await?;
         let entries = response.models.into_iter().map(|model| {
@@ -115,11 +103,7 @@ impl GrpcAdmin {
         Ok(entries.collect())
     }
 
-    pub(crate) async fn set_trace(
-        &mut self,
-        model: &str,
-        fields: &[(String, Vec<String>)],
-    ) -> Result<()> {
+    pub async fn set_trace(&mut self, model: &str, fields: &[(String, Vec<String>)]) -> Result<()> {
         let setting = |value: &Vec<String>| SettingValue { value: value.clone() };
         let request = TraceSettingRequest {
             settings: fields.iter().map(|(name, value)| (name.clone(), setting(value))).collect(),
@@ -128,7 +112,7 @@ impl GrpcAdmin {
         self.call("TraceSetting", &request).await.map(|_: TraceSettingResponse| ())
     }
 
-    pub(crate) async fn register_system_region(
+    pub async fn register_system_region(
         &mut self,
         name: &str,
         key: &str,
@@ -144,7 +128,7 @@ impl GrpcAdmin {
         answer.map(|_: SystemSharedMemoryRegisterResponse| ())
     }
 
-    pub(crate) async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
+    pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
         let request = SystemSharedMemoryUnregisterRequest { name: name.into() };
         let answer = self.call("SystemSharedMemoryUnregister", &request).await;
         answer.map(|_: SystemSharedMemoryUnregisterResponse| ())
@@ -155,7 +139,7 @@ impl GrpcAdmin {
         method: &'static str,
         request: &impl Message,
     ) -> Result<T> {
-        let head = metadata::head(&self.caller.channel.target, method)?;
+        let head = metadata::head(&self.caller.channel.route.target, method)?;
         let message: Bytes = self.caller.exchange(head, framed(request)?).await?;
         Ok(T::decode(message).map_err(ResponseError::Decode)?)
     }

@@ -29,7 +29,7 @@ pub(super) struct Message {
 
 impl MessageReader {
     /// Takes the next piece, after `next` has given `None`.
-    pub(super) fn push(&mut self, piece: Bytes) {
+    pub fn push(&mut self, piece: Bytes) {
         if self.partial.is_empty() {
             self.piece = piece;
         } else {
@@ -38,7 +38,7 @@ impl MessageReader {
     }
 
     /// Refuses a message whose length, as announced, is above the limit.
-    pub(super) fn check_length(&self, limit: usize) -> Result<(), ResponseError> {
+    pub fn check_length(&self, limit: usize) -> Result<(), ResponseError> {
         let front = if self.partial.is_empty() { &self.piece[..] } else { &self.partial[..] };
         match extent(front) {
             Some((_, end)) if end - PREFIX > limit => Err(ResponseError::TooLong { limit }),
@@ -47,11 +47,11 @@ impl MessageReader {
     }
 
     /// Whether all that was pushed has been given.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.piece.is_empty() && self.partial.is_empty()
     }
 
-    pub(super) fn next(&mut self) -> Option<Message> {
+    pub fn next(&mut self) -> Option<Message> {
         if !self.partial.is_empty() {
             let (is_compressed, end) = extent(&self.partial)?;
             if self.partial.len() < end {

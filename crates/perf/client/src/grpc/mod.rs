@@ -17,4 +17,4 @@ pub(crate) use admin::GrpcAdmin;
 pub use outputs::decode_infer_message;
 pub(crate) use pool::{GrpcCaller, GrpcPool};
 pub(crate) use request::GrpcInfer;
-pub(crate) use stream::{GrpcReceiver, GrpcSender};
+pub use stream::{StreamReceiver, StreamSender};

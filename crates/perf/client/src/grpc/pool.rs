@@ -4,18 +4,16 @@ use std::{
     cell::{Cell, RefCell},
     future::poll_fn,
     rc::{Rc, Weak},
-    sync::Arc,
 };
 
 use bytes::Bytes;
 use galatea_types::{Error, Result};
 use h2::client::{Builder, SendRequest};
 use http::Request;
-use rustls::ClientConfig;
 use tokio::sync::Mutex;
 
 use super::metadata;
-use crate::{Target, transport::Transport};
+use crate::transport::Route;
 
 /// Callers per connection, the same as in Triton's client.
 const SHARED_BY: usize = 6;
@@ -28,24 +26,18 @@ const MAX_HEADERS: u32 = 1 << 20;
 
 /// All connections to one target.
 pub(crate) struct GrpcPool {
-    target: Rc<Target>,
-    tls: Option<Arc<ClientConfig>>,
+    route: Rc<Route>,
     infer: Rc<Request<()>>,
     channels: RefCell<Vec<Weak<Channel>>>,
-    response_limit: usize,
 }
 
 impl GrpcPool {
-    pub(crate) fn new(
-        target: Rc<Target>,
-        tls: Option<Arc<ClientConfig>>,
-        response_limit: usize,
-    ) -> Result<Self> {
-        let infer = Rc::new(metadata::head(&target, "ModelInfer")?);
-        Ok(Self { target, tls, infer, channels: RefCell::default(), response_limit })
+    pub fn new(route: Rc<Route>) -> Result<Self> {
+        let infer = Rc::new(metadata::head(&route.target, "ModelInfer")?);
+        Ok(Self { route, infer, channels: RefCell::default() })
     }
 
-    pub(crate) async fn caller(&self) -> Result<GrpcCaller> {
+    pub async fn caller(&self) -> Result<GrpcCaller> {
         let channel = self.channel();
         let link = channel.link(0).await?;
         Ok(GrpcCaller { infer: Rc::clone(&self.infer), channel, link })
@@ -60,11 +52,9 @@ impl GrpcPool {
             return channel;
         }
         let channel = Rc::new(Channel {
-            target: Rc::clone(&self.target),
-            tls: self.tls.clone(),
+            route: Rc::clone(&self.route),
             link: Mutex::default(),
             answered: Cell::new(false),
-            response_limit: self.response_limit,
         });
         channels.push(Rc::downgrade(&channel));
         channel
@@ -73,13 +63,10 @@ impl GrpcPool {
 
 /// One connection, opened again when it has ended.
 pub(super) struct Channel {
-    pub(super) target: Rc<Target>,
-    tls: Option<Arc<ClientConfig>>,
+    pub(super) route: Rc<Route>,
     link: Mutex<Option<Link>>,
     /// Whether a response has come over any of its connections.
     pub(super) answered: Cell<bool>,
-    /// Most bytes of one message.
-    pub(super) response_limit: usize,
 }
 
 /// A caller's reference to a connection. Connections of one channel count up from 1.
@@ -97,7 +84,7 @@ impl Channel {
         if let Some(link) = present.as_ref().filter(|link| link.generation > ended) {
             return Ok(link.clone());
         }
-        let io = Transport::connect(&self.target, self.tls.as_ref()).await?;
+        let io = self.route.connect().await?;
         let handshake = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -114,8 +101,8 @@ impl Channel {
         Ok(link)
     }
 
-    pub(super) fn broken(&self, error: h2::Error) -> Error {
-        super::status::broken(&self.target, error, self.answered.get())
+    pub fn broken(&self, error: h2::Error) -> Error {
+        super::status::broken(&self.route.target, error, self.answered.get())
     }
 }
 
@@ -128,7 +115,7 @@ pub(crate) struct GrpcCaller {
 
 impl GrpcCaller {
     /// Waits until a call can be made, over a new connection if the present one has ended.
-    pub(super) async fn ready(&mut self) -> Result<()> {
+    pub async fn ready(&mut self) -> Result<()> {
         let send = &mut self.link.send;
         if poll_fn(|context| send.poll_ready(context)).await.is_err() {
             self.reconnect().await?;
@@ -136,7 +123,7 @@ impl GrpcCaller {
         Ok(())
     }
 
-    pub(super) async fn reconnect(&mut self) -> Result<()> {
+    pub async fn reconnect(&mut self) -> Result<()> {
         self.link = self.channel.link(self.link.generation).await?;
         Ok(())
     }

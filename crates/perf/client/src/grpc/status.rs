@@ -2,6 +2,7 @@
 
 use galatea_types::{Code, Error};
 use http::{HeaderMap, StatusCode};
+use percent_encoding::percent_decode;
 
 use crate::Target;
 
@@ -72,29 +73,7 @@ fn name(code: u32) -> &'static str {
 
 /// `%XX` stands for a byte; what is no such pair stands for itself.
 fn percent_decoded(text: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        let decoded = match (byte, after) {
-            (b'%', [high, low, ..]) => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        match decoded {
-            Some((high, low)) => {
-                bytes.push(high << 4 | low);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    percent_decode(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

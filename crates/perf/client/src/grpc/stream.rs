@@ -17,8 +17,8 @@ use super::{
     unary::plain,
 };
 use crate::{
-    InferMark, Keep, PreparedInfer, StreamReply, Target, prepared::WireForm,
-    response_error::ResponseError,
+    InferMark, Keep, PreparedInfer, StreamReply, prepared::WireForm, response_error::ResponseError,
+    transport::Route,
 };
 
 /// Most capacity requested from flow control at a time.
@@ -34,13 +34,16 @@ const KEY: u32 = 1;
 const VALUE: u32 = 2;
 const BOOL_PARAM: u32 = 1;
 
-pub(crate) struct GrpcSender {
+/// The sending half of a `ModelStreamInfer` call. Dropped without [`finish`](Self::finish) while the receiver is
+/// gone too, it cancels the stream.
+pub struct StreamSender {
     body: SendStream<Bytes>,
     /// Not the channel: the two halves have one share of it.
-    target: Rc<Target>,
+    route: Rc<Route>,
 }
 
-pub(crate) struct GrpcReceiver {
+/// The receiving half of a `ModelStreamInfer` call.
+pub struct StreamReceiver {
     state: State,
     reader: MessageReader,
     channel: Rc<Channel>,
@@ -54,13 +57,13 @@ enum State {
 
 impl GrpcCaller {
     /// Turns the caller into a stream, which keeps its share of the connection.
-    pub(crate) async fn stream(mut self) -> Result<(GrpcSender, GrpcReceiver)> {
+    pub async fn stream(mut self) -> Result<(StreamSender, StreamReceiver)> {
         self.ready().await?;
-        let head = metadata::head(&self.channel.target, "ModelStreamInfer")?;
+        let head = metadata::head(&self.channel.route.target, "ModelStreamInfer")?;
         let opened = self.link.send.send_request(head, false);
         let (response, body) = opened.map_err(|error| self.channel.broken(error))?;
-        let sender = GrpcSender { body, target: Rc::clone(&self.channel.target) };
-        let receiver = GrpcReceiver {
+        let sender = StreamSender { body, route: Rc::clone(&self.channel.route) };
+        let receiver = StreamReceiver {
             state: State::Waiting(response),
             reader: MessageReader::default(),
             channel: self.channel,
@@ -69,8 +72,12 @@ impl GrpcCaller {
     }
 }
 
-impl GrpcSender {
-    pub(crate) async fn send(&mut self, request: &PreparedInfer, mark: InferMark) -> Result<()> {
+impl StreamSender {
+    /// Hands the request to the connection; waits while the server takes no more.
+    ///
+    /// # Errors
+    /// The stream or its connection has ended; the receiver has the reason.
+    pub async fn send(&mut self, request: &PreparedInfer, mark: InferMark) -> Result<()> {
         let WireForm::Grpc(form) = &request.form else {
             return Err(Error::invalid_arg("the request was prepared for another protocol"));
         };
@@ -92,7 +99,7 @@ impl GrpcSender {
             let piece = bytes.split_to(capacity.min(bytes.len()));
             self.body
                 .send_data(piece, false)
-                .map_err(|error| status::broken(&self.target, error, true))?;
+                .map_err(|error| status::broken(&self.route.target, error, true))?;
         }
         Ok(())
     }
@@ -102,23 +109,25 @@ impl GrpcSender {
             match poll_fn(|context| self.body.poll_capacity(context)).await {
                 Some(Ok(0)) => {}
                 Some(Ok(capacity)) => return Ok(capacity),
-                Some(Err(error)) => return Err(status::broken(&self.target, error, true)),
+                Some(Err(error)) => return Err(status::broken(&self.route.target, error, true)),
                 None => {
-                    let url = self.target.url();
+                    let url = self.route.target.url();
                     return Err(Error::unavailable(format!("the stream to {url} has ended")));
                 }
             }
         }
     }
 
-    pub(crate) fn finish(mut self) {
+    /// Ends the request side of the stream: no more requests come. Its responses still do.
+    pub fn finish(mut self) {
         // A stream that has ended already needs no end.
         let _ = self.body.send_data(Bytes::new(), true);
     }
 }
 
-impl GrpcReceiver {
-    pub(crate) async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
+impl StreamReceiver {
+    /// The next response; `None` once the stream has ended well, or after an error.
+    pub async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
         let result = self.advance(keep).await;
         if !matches!(result, Ok(Some(_))) {
             self.state = State::Ended;
@@ -127,7 +136,7 @@ impl GrpcReceiver {
     }
 
     async fn advance(&mut self, keep: Keep) -> Result<Option<StreamReply>> {
-        let limit = self.channel.response_limit;
+        let limit = self.channel.route.response_limit;
         loop {
             match &mut self.state {
                 State::Ended => return Ok(None),
@@ -138,7 +147,10 @@ impl GrpcReceiver {
                         return ended.map(|()| None);
                     }
                     if response.status() != 200 {
-                        return Err(status::not_grpc(&self.channel.target, response.status()));
+                        return Err(status::not_grpc(
+                            &self.channel.route.target,
+                            response.status(),
+                        ));
                     }
                     let (head, body) = response.into_parts();
                     self.state = State::Open(body, head.headers);

@@ -37,7 +37,7 @@ impl From<Error> for Failure {
 }
 
 impl GrpcCaller {
-    pub(crate) async fn infer(
+    pub async fn infer(
         &mut self,
         request: &GrpcInfer,
         mark: InferMark,
@@ -55,7 +55,7 @@ impl GrpcCaller {
     }
 
     /// Any other call: `message` has its prefix.
-    pub(super) async fn exchange(&mut self, head: Request<()>, message: Bytes) -> Result<Bytes> {
+    pub async fn exchange(&mut self, head: Request<()>, message: Bytes) -> Result<Bytes> {
         Ok(self.call(head, message, [].iter(), true).await?.message)
     }
 
@@ -115,7 +115,7 @@ impl GrpcCaller {
             return Err(Failure::Final(error));
         }
         if response.status() != 200 {
-            return Err(status::not_grpc(&self.channel.target, response.status()).into());
+            return Err(status::not_grpc(&self.channel.route.target, response.status()).into());
         }
         Ok(response)
     }
@@ -124,7 +124,7 @@ impl GrpcCaller {
         let (head, mut body) = response.into_parts();
         let mut reader = MessageReader::default();
         let mut message = None;
-        let limit = self.channel.response_limit;
+        let limit = self.channel.route.response_limit;
         while let Some(piece) = body.data().await {
             let piece = piece.map_err(|error| self.channel.broken(error))?;
             // Cannot fail: no more is given back than came.

@@ -4,13 +4,11 @@ use std::{
     io::{self, IoSlice},
     rc::Rc,
     slice,
-    sync::Arc,
     time::Instant,
 };
 
 use bytes::{Bytes, BytesMut};
 use galatea_types::{Error, Result};
-use rustls::ClientConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
@@ -19,7 +17,9 @@ use super::{
     request::request_line,
 };
 use crate::{
-    CallTimes, InferMark, Keep, Reply, Target, response_error::ResponseError, transport::Transport,
+    CallTimes, InferMark, Keep, Reply,
+    response_error::ResponseError,
+    transport::{Route, Transport},
 };
 
 /// Free capacity that every read has, and the most that is set aside for what a response announces.
@@ -28,14 +28,11 @@ const INITIAL_READ: usize = 32 << 10;
 const MAX_READ: usize = 16 << 20;
 
 pub(crate) struct HttpConnection {
-    target: Rc<Target>,
-    tls: Option<Arc<ClientConfig>>,
+    pub(super) route: Rc<Route>,
     /// Absent while a request is in flight, so that one given up half-way closes its connection.
     io: Option<Transport>,
     buffer: BytesMut,
     scratch: Vec<u8>,
-    /// Most bytes of a response, its head included.
-    response_limit: usize,
 }
 
 /// Why an attempt failed, and whether anything of a response had come.
@@ -45,21 +42,17 @@ struct Failure {
 }
 
 impl HttpConnection {
-    pub(crate) fn new(
-        target: Rc<Target>,
-        tls: Option<Arc<ClientConfig>>,
-        response_limit: usize,
-    ) -> Self {
+    pub fn new(route: Rc<Route>) -> Self {
         let buffer = BytesMut::with_capacity(INITIAL_READ);
-        Self { target, tls, io: None, buffer, scratch: Vec::new(), response_limit }
+        Self { route, io: None, buffer, scratch: Vec::new() }
     }
 
-    pub(crate) async fn connect(&mut self) -> Result<()> {
-        self.io = Some(Transport::connect(&self.target, self.tls.as_ref()).await?);
+    pub async fn connect(&mut self) -> Result<()> {
+        self.io = Some(self.route.connect().await?);
         Ok(())
     }
 
-    pub(crate) async fn infer(
+    pub async fn infer(
         &mut self,
         request: &HttpInfer,
         mark: InferMark,
@@ -79,39 +72,25 @@ impl HttpConnection {
     }
 
     /// Any other request. `path` is what follows the target's base path.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &mut self,
         method: &str,
         path: &str,
         body: Option<&str>,
     ) -> Result<Response> {
-        let mut request = request_line(&self.target, method, path)?;
-        if let Some(body) = body {
-            request.push_str("Content-Type: application/json\r\n");
-            request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        } else {
-            request.push_str("\r\n");
-        }
+        let mut request = request_line(&self.route.target, method, path)?;
+        request.push_str(&body.map_or_else(|| "\r\n".to_owned(), json_body));
         Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
     }
 
     /// Sends a request whose response is read by somebody else, from the connection that this gives.
-    pub(super) async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Transport> {
-        let mut request = request_line(&self.target, method, path)?;
-        request.push_str("Content-Type: application/json\r\n");
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        let mut io = Transport::connect(&self.target, self.tls.as_ref()).await?;
+    pub async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Transport> {
+        let mut request = request_line(&self.route.target, method, path)?;
+        request.push_str(&json_body(body));
+        let mut io = self.route.connect().await?;
         let sent = send(&mut io, request.as_bytes(), [].iter()).await;
         sent.map_err(|cause| self.broken("sending to", cause))?;
         Ok(io)
-    }
-
-    pub(super) fn url(&self) -> String {
-        self.target.url()
-    }
-
-    pub(super) fn response_limit(&self) -> usize {
-        self.response_limit
     }
 
     /// Sends the request, once more if the server had closed an idle connection.
@@ -139,9 +118,7 @@ impl HttpConnection {
     ) -> Result<(Response, CallTimes), Failure> {
         let mut io = match self.io.take() {
             Some(io) => io,
-            None => Transport::connect(&self.target, self.tls.as_ref())
-                .await
-                .map_err(|error| Failure { began: false, error })?,
+            None => self.route.connect().await.map_err(|error| Failure { began: false, error })?,
         };
         let written = send(&mut io, front, tail).await;
         let sent = Instant::now();
@@ -171,7 +148,7 @@ impl HttpConnection {
         let mut parser = ResponseParser::new(keep_body);
         let mut first_byte = None;
         let mut missing = MIN_READ;
-        let mut left = self.response_limit;
+        let mut left = self.route.response_limit;
         loop {
             self.buffer.reserve(missing.clamp(MIN_READ, MAX_READ));
             let began = first_byte.is_some();
@@ -189,7 +166,7 @@ impl HttpConnection {
             }
             left = left.checked_sub(count).ok_or_else(|| Failure {
                 began: true,
-                error: ResponseError::TooLong { limit: self.response_limit }.into(),
+                error: ResponseError::TooLong { limit: self.route.response_limit }.into(),
             })?;
             let progress = match count {
                 0 => parser.end(&mut self.buffer).map(Progress::Done),
@@ -199,7 +176,7 @@ impl HttpConnection {
                 Ok(Progress::Done(response)) => return Ok((response, at)),
                 Ok(Progress::More(bytes)) => missing = bytes,
                 Err(malformed) => {
-                    let error = not_http(malformed, &self.target.url());
+                    let error = not_http(malformed, &self.route.target.url());
                     return Err(Failure { began: true, error });
                 }
             }
@@ -211,9 +188,14 @@ impl HttpConnection {
             io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
             _ => cause.to_string(),
         };
-        Error::unavailable(format!("failed while {doing} {}: {what}", self.target.url()))
+        Error::unavailable(format!("failed while {doing} {}: {what}", self.route.target.url()))
             .with_source(cause)
     }
+}
+
+/// The rest of a request that has this body.
+fn json_body(body: &str) -> String {
+    format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Sends without copying, small requests with one write.

@@ -37,7 +37,7 @@ impl HttpConnection {
     ///
     /// # Errors
     /// What JSON cannot carry; that there is no connection.
-    pub(crate) async fn events(
+    pub async fn events(
         mut self,
         template: &InferTemplate,
         id: Option<&str>,
@@ -47,12 +47,12 @@ impl HttpConnection {
         let io = self.send("POST", &path, &body).await?;
         Ok(HttpEvents {
             io,
-            url: self.url(),
+            url: self.route.target.url(),
             parser: ResponseParser::new(true),
             buffer: BytesMut::with_capacity(READ),
             text: BytesMut::new(),
             searched: 0,
-            limit: self.response_limit(),
+            limit: self.route.response_limit,
             received: 0,
             is_ended: false,
         })
@@ -64,10 +64,7 @@ impl HttpEvents {
     ///
     /// # Errors
     /// The server's, with its text.
-    pub(crate) async fn next(
-        &mut self,
-        known: &[TensorMetadata],
-    ) -> Result<Option<Vec<OutputTensor>>> {
+    pub async fn next(&mut self, known: &[TensorMetadata]) -> Result<Option<Vec<OutputTensor>>> {
         loop {
             if let Some(event) = take_event(&mut self.text, &mut self.searched) {
                 return outputs(&event, known).map(Some);

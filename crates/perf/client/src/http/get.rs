@@ -1,12 +1,10 @@
 //! A plain GET, for what is not part of the protocol.
 
-use std::rc::Rc;
-
 use bytes::Bytes;
 use galatea_types::{Error, Result};
 
 use super::HttpConnection;
-use crate::{Compression, Protocol, Target, Tls, tls::client_config};
+use crate::{Compression, Protocol, Target, Tls, transport::Route};
 
 /// How a page is fetched.
 #[derive(Clone, Debug)]
@@ -36,9 +34,7 @@ pub async fn get(url: &str, options: GetOptions) -> Result<(u16, Bytes)> {
     let (target, path) = parse(url, tls.as_ref()).ok_or_else(|| {
         Error::invalid_arg(format!("'{url}' is not a URL of the form http://host:port/path"))
     })?;
-    let target = Target { headers, ..target };
-    let config = target.tls.as_ref().map(|tls| client_config(tls, Protocol::Http)).transpose()?;
-    let mut connection = HttpConnection::new(Rc::new(target), config, limit);
+    let mut connection = HttpConnection::new(Route::new(Target { headers, ..target }, limit)?);
     let response = connection.exchange("GET", &path, None).await?;
     Ok((response.status, response.body))
 }

@@ -17,6 +17,7 @@ pub(crate) use request::HttpInfer;
 
 use bytes::BytesMut;
 use galatea_types::{Code, Error, Result};
+use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::OutputTensor;
 use parser::{Malformed, Progress, Response, ResponseParser};
@@ -82,22 +83,11 @@ fn error_text(response: &Response, what: &str) -> String {
     }
 }
 
-/// `text` as it may stand in a path. As little as can be is encoded, because Triton does not decode.
-fn path_segment(text: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut path = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'!'..=b'~' if !b"%/?#".contains(&byte) => path.push(char::from(byte)),
-            _ => {
-                path.push('%');
-                for digit in [byte >> 4, byte & 15] {
-                    path.extend(HEX.get(usize::from(digit)).map(|&hex| char::from(hex)));
-                }
-            }
-        }
-    }
-    path
+/// What is encoded in a part of a path: as little as can be, because Triton does not decode.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'/').add(b'?').add(b'#');
+
+fn path_segment(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ENCODED)
 }
 
 /// `/v2/models/NAME` or `/v2/models/NAME/versions/VERSION`.

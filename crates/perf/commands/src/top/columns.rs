@@ -62,54 +62,37 @@ impl Column {
         Self::ALL.get(at).copied()
     }
 
+    /// Title above it.
     pub fn head(self) -> &'static str {
-        match self {
-            Model => "MODEL",
-            Version => "VER",
-            State => "STATE",
-            Requests => "REQ/S",
-            Failed => "FAIL/S",
-            Inferences => "INF/S",
-            Batch => "BATCH",
-            Pending => "PEND",
-            Queue => "QUEUE",
-            Compute => "COMPUTE",
-            Latency => "AVG",
-            P50 => "P50",
-            P99 => "P99",
-            Busy => "BUSY",
-        }
+        self.facts().0
     }
 
-    /// What the help says of it.
+    /// Explanation in the help.
     pub fn meaning(self) -> &'static str {
-        match self {
-            Model => "the model",
-            Version => "its version",
-            State => "as the server's index has it",
-            Requests => "requests per second, failed ones too",
-            Failed => "failed requests per second",
-            Inferences => "inferences per second: requests times their batch size",
-            Batch => "average size of the batches executed",
-            Pending => "requests that wait at this moment",
-            Queue => "average time in the queue",
-            Compute => "average time of inputs, execution, outputs",
-            Latency => "average time of a request in the server",
-            P50 => "half of the requests took no longer",
-            P99 => "99 of 100 requests took no longer",
-            Busy => "instances at work on average, of those that there are",
-        }
+        self.facts().2
     }
 
     fn width(self) -> usize {
+        self.facts().1
+    }
+
+    /// Head, width and meaning.
+    fn facts(self) -> (&'static str, usize, &'static str) {
         match self {
-            Model => NAME_WIDTH,
-            Version => 3,
-            State => 11,
-            Batch | Pending => 5,
-            Busy => 7,
-            Compute => 7,
-            _ => 6,
+            Model => ("MODEL", NAME_WIDTH, "the model"),
+            Version => ("VER", 3, "its version"),
+            State => ("STATE", 11, "as the server's index has it"),
+            Requests => ("REQ/S", 6, "requests per second, failed ones too"),
+            Failed => ("FAIL/S", 6, "failed requests per second"),
+            Inferences => ("INF/S", 6, "inferences per second: requests times their batch size"),
+            Batch => ("BATCH", 5, "average size of the batches executed"),
+            Pending => ("PEND", 5, "requests that wait at this moment"),
+            Queue => ("QUEUE", 6, "average time in the queue"),
+            Compute => ("COMPUTE", 7, "average time of inputs, execution, outputs"),
+            Latency => ("AVG", 6, "average time of a request in the server"),
+            P50 => ("P50", 6, "half of the requests took no longer"),
+            P99 => ("P99", 6, "99 of 100 requests took no longer"),
+            Busy => ("BUSY", 7, "instances at work on average, of those that there are"),
         }
     }
 

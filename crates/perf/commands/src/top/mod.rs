@@ -27,7 +27,7 @@ use observer::Observer;
 use row::Observation;
 
 pub(crate) use columns::duration;
-pub(crate) use options::{TopOptions, top_help as help};
+pub(crate) use options::{TopOptions, USAGE};
 
 /// What the environment says about the terminal.
 #[derive(Clone, Copy, Debug)]

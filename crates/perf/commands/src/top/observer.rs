@@ -22,6 +22,8 @@ use crate::{error::CommandError, session};
 const PAGE_LIMIT: usize = 16 << 20;
 /// A server may read its whole repository to answer: it is not asked at every look.
 const INDEX_EVERY: Duration = Duration::from_secs(5);
+/// For one look, in seconds.
+const DEFAULT_TIMEOUT: f64 = 10.0;
 /// Rates of a shorter time are noise.
 const SHORTEST: f64 = 0.001;
 
@@ -70,7 +72,7 @@ impl Observer {
             Some(url) => MetricsAddress { url: metrics_url(url), is_guessed: false },
             None => MetricsAddress { url: guessed(&target), is_guessed: true },
         };
-        let limit = Duration::from_secs_f64(options.server.timeout);
+        let limit = Duration::from_secs_f64(options.server.timeout.unwrap_or(DEFAULT_TIMEOUT));
         let tls = session::tls(&options.server);
         Ok(Self { target, connector, limit, metrics, tls, link: None, before: None })
     }

@@ -1,15 +1,12 @@
 //! The command line of `galatea top`.
 
-use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, help, set};
+use galatea_command_line::{Group, Kind, Occurrence, OptionRow, OptionSet, set};
 
 use super::columns::Column;
 use crate::{
     error::CommandError,
-    options::{HELP_WIDTH, ServerOptions, server_rows},
+    options::{ServerOptions, server_rows},
 };
-
-/// Seconds for one look.
-const DEFAULT_TIMEOUT: f64 = 10.0;
 
 #[derive(Debug)]
 pub(crate) struct TopOptions {
@@ -27,7 +24,7 @@ pub(crate) struct TopOptions {
 impl Default for TopOptions {
     fn default() -> Self {
         Self {
-            server: ServerOptions { timeout: DEFAULT_TIMEOUT, ..ServerOptions::default() },
+            server: ServerOptions::default(),
             metrics_url: None,
             interval: 1.0,
             is_once: false,
@@ -38,7 +35,7 @@ impl Default for TopOptions {
     }
 }
 
-const TOP: &str = "\
+pub(crate) const USAGE: &str = "\
 Usage: galatea top [options]
 
 Shows what the models of a running server do, again and again: requests, failures and inferences per second, batch
@@ -46,10 +43,6 @@ sizes, what waits, and where the time goes. Works with any server of the KServe 
 metrics, or both. Press h there for the keys. Where the output is no terminal, a table is printed for each interval.
 
 ";
-
-pub(crate) fn top_help() -> String {
-    help::<TopOptions>(TOP, HELP_WIDTH)
-}
 
 impl OptionSet for TopOptions {
     type Error = CommandError;

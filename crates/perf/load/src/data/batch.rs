@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use galatea_perf_types::model::{InputInfo, ModelInfo};
+use galatea_types::Shape;
 
 use super::{
     dataset::{Dataset, Step, TensorData},
     error::BatchError,
-    size::shape_text,
 };
 
 /// Steps that share a request must have the same inputs in the same shapes; checked before the first request.
@@ -51,7 +51,8 @@ fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(
     if first.shape == tensor.shape {
         return Ok(());
     }
-    let (expected, received) = (shape_text(&first.shape), shape_text(&tensor.shape));
+    let [expected, received] =
+        [first, tensor].map(|tensor| Shape::from(&tensor.shape[..]).to_string());
     Err(BatchError::Shapes { input: name.to_owned(), expected, received })
 }
 

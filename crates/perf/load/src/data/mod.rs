@@ -11,17 +11,14 @@ mod batch;
 mod dataset;
 mod directory;
 mod error;
-mod expected;
 mod generate;
 mod json;
 mod model;
 mod regions;
 mod requests;
 mod settings_check;
-mod size;
-mod slices;
 #[cfg(test)]
-mod testing;
+mod tests;
 
 pub use dataset::Dataset;
 pub use json::read_json;

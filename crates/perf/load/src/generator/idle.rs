@@ -26,31 +26,19 @@ impl IdleClock {
         Self { start: Instant::now(), total: AtomicU64::new(0), parked_at: AtomicU64::new(0) }
     }
 
-    pub fn park(&self) {
-        self.park_at(Instant::now());
-    }
-
-    pub fn unpark(&self) {
-        self.unpark_at(Instant::now());
-    }
-
-    /// Since the worker began, the period that has not ended included.
-    pub fn idle(&self) -> Duration {
-        self.idle_at(Instant::now())
-    }
-
-    fn park_at(&self, now: Instant) {
+    pub fn park(&self, now: Instant) {
         self.parked_at.store(self.mark(now), Ordering::Relaxed);
     }
 
-    fn unpark_at(&self, now: Instant) {
+    pub fn unpark(&self, now: Instant) {
         let parked_at = self.parked_at.swap(0, Ordering::Relaxed);
         if parked_at > 0 {
             self.total.fetch_add(self.mark(now).saturating_sub(parked_at), Ordering::Relaxed);
         }
     }
 
-    fn idle_at(&self, now: Instant) -> Duration {
+    /// Since the worker began, the period that has not ended included.
+    pub fn idle(&self, now: Instant) -> Duration {
         let parked_at = self.parked_at.load(Ordering::Relaxed);
         let open = if parked_at > 0 { self.mark(now).saturating_sub(parked_at) } else { 0 };
         Duration::from_nanos(self.total.load(Ordering::Relaxed) + open)
@@ -70,16 +58,16 @@ mod tests {
     fn only_parked_time_counts() {
         let clock = IdleClock::new();
         let at = |seconds| clock.start + Duration::from_secs(seconds);
-        let idle_at = |seconds| clock.idle_at(at(seconds)).as_secs();
-        clock.unpark_at(at(1));
+        let idle_at = |seconds| clock.idle(at(seconds)).as_secs();
+        clock.unpark(at(1));
         assert_eq!(idle_at(2), 0);
-        clock.park_at(at(3));
+        clock.park(at(3));
         assert_eq!((idle_at(3), idle_at(5)), (0, 2));
-        clock.unpark_at(at(7));
+        clock.unpark(at(7));
         assert_eq!((idle_at(7), idle_at(9)), (4, 4));
-        clock.park_at(at(10));
+        clock.park(at(10));
         assert_eq!(idle_at(11), 5);
-        clock.unpark_at(at(12));
+        clock.unpark(at(12));
         assert_eq!(idle_at(20), 6);
     }
 }

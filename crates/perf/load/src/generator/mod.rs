@@ -5,8 +5,6 @@
 //! ([`periodic`]); how one request is sent, and its record made, is the same for all ([`request_sender`]).
 
 mod closed_loop;
-#[cfg(test)]
-mod fake_server;
 mod idle;
 mod load;
 mod periodic;

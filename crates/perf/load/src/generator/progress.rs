@@ -10,7 +10,7 @@ use galatea_types::{CondvarExt, LockExt};
 
 /// Shared by all workers. Without a count of requests nothing here is touched more than once per run but for one
 /// read of an atomic per request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Progress {
     /// Requests that may still be sent; [`UNLIMITED`]: any number.
     left: AtomicU64,
@@ -46,10 +46,6 @@ pub enum Side {
 const MAX_FAILURES: usize = 64;
 
 impl Progress {
-    pub fn new() -> Self {
-        Self { left: AtomicU64::new(0), state: Mutex::default(), changed: Condvar::new() }
-    }
-
     /// Before the contexts begin.
     pub fn begin(&self, count: Option<u64>) {
         let mut state = self.state();
@@ -135,7 +131,7 @@ mod tests {
 
     #[test]
     fn exactly_the_asked_number_of_requests_may_be_sent() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         assert!(!progress.take());
         progress.begin(Some(2));
         assert_eq!([progress.take(), progress.take(), progress.take()], [true, true, false]);
@@ -150,7 +146,7 @@ mod tests {
 
     #[test]
     fn failures_read_as_those_of_the_real_tool() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";
         for thread in [1, 0] {

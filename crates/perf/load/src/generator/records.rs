@@ -46,7 +46,7 @@ impl WorkerRecords {
         }
         let mut collected = self.collected();
         if let Some(times) = times {
-            collected.totals.add(times);
+            add(&mut collected.totals, times);
         }
         collected.records.push(record);
     }
@@ -75,17 +75,11 @@ impl WorkerRecords {
     }
 }
 
-trait AddCall {
-    fn add(&mut self, times: &CallTimes);
-}
-
-impl AddCall for CallTotals {
-    fn add(&mut self, times: &CallTimes) {
-        self.calls += 1;
-        self.request_ns += nanos(times.end.saturating_duration_since(times.start));
-        self.send_ns += nanos(times.sent.saturating_duration_since(times.start));
-        self.receive_ns += nanos(times.end.saturating_duration_since(times.first_byte));
-    }
+fn add(totals: &mut CallTotals, times: &CallTimes) {
+    totals.calls += 1;
+    totals.request_ns += nanos(times.end.saturating_duration_since(times.start));
+    totals.send_ns += nanos(times.sent.saturating_duration_since(times.start));
+    totals.receive_ns += nanos(times.end.saturating_duration_since(times.first_byte));
 }
 
 /// Turns moments of the monotonic clock into Unix nanoseconds, with one offset for a whole run.

@@ -66,7 +66,7 @@ impl Shared {
         let sequences = model.is_sequence().then(|| Sequences::new(&settings.sequences, &*source));
         let calls = CallStyle {
             batch_size: settings.batch_size,
-            asynchronous: is_asynchronous(settings, model),
+            asynchronous: settings.is_asynchronous(model),
             streaming: settings.calls.streaming,
             export: settings.profile_export_file.is_some(),
             validate: has_expectations(&*source),
@@ -74,7 +74,7 @@ impl Shared {
         let requests = PreparedRequests::new(target.clone(), source);
         // A request that cannot be encoded is reported before the run, not in it.
         requests.get(0, 0)?;
-        let (epoch, progress) = (Epoch::now(), Progress::new());
+        let (epoch, progress) = (Epoch::now(), Progress::default());
         Ok(Self { target, requests, sequences, calls, epoch, progress })
     }
 
@@ -126,11 +126,6 @@ impl Shared {
 
 pub fn send_failure(error: impl ToString) -> RequestFailure {
     RequestFailure { side: Side::Send, text: error.to_string() }
-}
-
-fn is_asynchronous(settings: &Settings, model: &ModelInfo) -> bool {
-    let calls = settings.calls;
-    calls.asynchronous || calls.streaming || (model.is_sequence() && !calls.forced_sync)
 }
 
 fn has_expectations(source: &dyn RequestSource) -> bool {

@@ -115,8 +115,8 @@ fn runtime(idle: &Arc<IdleClock>) -> io::Result<Runtime> {
     let (park, unpark) = (idle.clone(), idle.clone());
     Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(move || park.park())
-        .on_thread_unpark(move || unpark.unpark())
+        .on_thread_park(move || park.park(Instant::now()))
+        .on_thread_unpark(move || unpark.unpark(Instant::now()))
         .build()
 }
 

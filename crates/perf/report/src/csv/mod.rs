@@ -15,12 +15,10 @@ use galatea_perf_types::{
 
 use crate::text::{CallMicros, general};
 
-use self::cells::ServerCells;
+use self::cells::{Cell, average_ns, cell, gpu, micros, server};
 
-/// What to say when the server accounts for more time than the client waited.
-pub const UNACCOUNTED: &str = "Server average accounted time was larger than client average wait time due to small sample size. Increase the measurement interval with `--measurement-interval`.";
-
-/// Files to write, and lines for stderr (one for each row in which [`UNACCOUNTED`] holds).
+/// Files to write, and lines for stderr (one for each row in which the server accounts for more
+/// time than the client waited).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Paths and contents.
@@ -44,16 +42,14 @@ pub fn write(points: &[PerfStatus], settings: &Settings, model: &ModelInfo) -> T
         has_server: first.server.is_some(),
         has_stability: points.iter().any(|status| !status.is_stable),
     };
-    let mut table = columns.header(first);
-    for status in &rows {
-        table.push_str(&columns.row(status, &mut tables.warnings));
-    }
-    tables.files.push((file.clone(), table));
+    let warnings = &mut tables.warnings;
+    let cells: Vec<_> = rows.iter().map(|status| columns.row(status, warnings)).collect();
+    tables.files.push((file.clone(), table(&cells)));
     let steps =
         rows.first().and_then(|status| status.server.as_ref()).map(|server| &server.composing);
     for step in steps.into_iter().flat_map(|composing| composing.keys()) {
-        let table = step_table(step, &rows, model, &mut tables.warnings);
-        tables.files.push((step_file(file, step), table));
+        let cells = rows.iter().filter_map(|status| step_row(step, status, model, warnings));
+        tables.files.push((step_file(file, step), table(&cells.collect::<Vec<_>>())));
     }
     tables
 }
@@ -68,114 +64,71 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn header(&self, first: &PerfStatus) -> String {
-        let mut names = vec![load_column(first).to_owned(), "Inferences/Second".to_owned()];
-        if self.model.decoupled {
-            names.push("Response Throughput".to_owned());
-        }
-        names.push("Client Send".to_owned());
-        if self.has_server {
-            names.extend(ServerCells::names(self.model.response_cache).map(str::to_owned));
-        }
-        names.push("Client Recv".to_owned());
-        let percentiles = first.client.percentile_latency_ns.keys();
-        names.extend(percentiles.map(|percentile| format!("p{percentile} latency")));
-        if self.settings.verbose_csv {
-            names.extend(self.verbose_names().map(str::to_owned));
-        }
-        if self.has_stability {
-            names.push("Stable".to_owned());
-        }
-        line(names)
-    }
-
-    fn verbose_names(&self) -> impl Iterator<Item = &'static str> {
-        let average = self.settings.percentile.is_none().then_some("Avg latency");
-        let gpu = self.settings.metrics.is_some().then_some(GPU_COLUMNS);
-        average
-            .into_iter()
-            .chain(["request/response", "response wait"])
-            .chain(gpu.into_iter().flatten())
-    }
-
-    fn row(&self, status: &PerfStatus, warnings: &mut Vec<String>) -> String {
+    fn row(&self, status: &PerfStatus, warnings: &mut Vec<String>) -> Vec<Cell> {
         let client = &status.client;
-        let mut cells = vec![load_value(status), general(client.infer_per_sec)];
+        let mut row = vec![load(status), cell("Inferences/Second", general(client.infer_per_sec))];
         if self.model.decoupled {
-            cells.push(general(client.responses_per_sec));
+            row.push(cell("Response Throughput", general(client.responses_per_sec)));
         }
-        cells.push((client.avg_send_time_ns / 1000).to_string());
+        row.push(micros("Client Send", client.avg_send_time_ns));
         if self.has_server {
-            let server = status.server.as_ref().map(|server| server.counters).unwrap_or_default();
+            let counters = status.server.as_ref().map(|server| server.counters).unwrap_or_default();
             let wait = client
                 .avg_latency_ns
                 .saturating_sub(client.avg_send_time_ns)
                 .saturating_sub(client.avg_receive_time_ns);
-            let server = ServerCells::new(&server, wait);
-            warn_unaccounted(&server, warnings);
-            cells.extend(server.cells(self.model.response_cache));
+            row.extend(server(&counters, wait, self.model.response_cache, warnings));
         }
-        cells.push((client.avg_receive_time_ns / 1000).to_string());
-        cells.extend(client.percentile_latency_ns.values().map(|ns| (ns / 1000).to_string()));
+        row.push(micros("Client Recv", client.avg_receive_time_ns));
+        let percentiles = client.percentile_latency_ns.iter();
+        row.extend(percentiles.map(|(percent, ns)| micros(&format!("p{percent} latency"), *ns)));
         if self.settings.verbose_csv {
-            self.verbose_cells(status, &mut cells);
+            self.add_verbose(status, &mut row);
         }
         if self.has_stability {
-            cells.push(u8::from(status.is_stable).to_string());
+            row.push(cell("Stable", u8::from(status.is_stable)));
         }
-        line(cells)
+        row
     }
 
-    fn verbose_cells(&self, status: &PerfStatus, cells: &mut Vec<String>) {
+    fn add_verbose(&self, status: &PerfStatus, row: &mut Vec<Cell>) {
         let client = &status.client;
         if self.settings.percentile.is_none() {
-            cells.push((client.avg_latency_ns / 1000).to_string());
+            row.push(micros("Avg latency", client.avg_latency_ns));
         }
         let call = CallMicros::of(client);
-        cells.extend([(call.send + call.receive).to_string(), call.wait.to_string()]);
+        row.push(cell("request/response", call.send + call.receive));
+        row.push(cell("response wait", call.wait));
         if self.settings.metrics.is_some() {
             let none = GpuMetrics::default();
-            cells.extend(cells::gpu(status.metrics.first().unwrap_or(&none)));
+            row.extend(gpu(status.metrics.first().unwrap_or(&none)));
         }
     }
 }
 
-const GPU_COLUMNS: [&str; 4] =
-    ["Avg GPU Utilization", "Avg GPU Power Usage", "Max GPU Memory Usage", "Total GPU Memory"];
-
-/// One step's table. A step has no client, so its overhead stands where the network's time would.
-fn step_table(
+/// A row of a step's table. A step has no client, so its overhead stands where the network's time would.
+fn step_row(
     step: &(String, String),
-    rows: &[&PerfStatus],
+    status: &PerfStatus,
     model: &ModelInfo,
     warnings: &mut Vec<String>,
-) -> String {
-    let Some(first) = rows.first() else { return String::new() };
-    let mut names = vec![load_column(first), "Inferences/Second", "Client Send"];
-    names.extend(ServerCells::names(model.response_cache));
-    names.push("Client Recv");
-    let mut table = line(names);
-    for status in rows {
-        let Some(server) = &status.server else { continue };
-        let Some(stats) = server.composing.get(step) else { continue };
-        let counters = &stats.counters;
-        let total = cells::average(counters.cumulative_time_ns, counters.success_count);
-        let parts = ServerCells::new(counters, total);
-        warn_unaccounted(&parts, warnings);
-        let throughput = step_share(stats, server) * status.client.infer_per_sec;
-        let mut cells = vec![load_value(status), general(throughput), "0".to_owned()];
-        cells.extend(parts.cells(model.response_cache));
-        cells.push("0".to_owned());
-        table.push_str(&line(cells));
-    }
-    table
+) -> Option<Vec<Cell>> {
+    let ensemble = status.server.as_ref()?;
+    let stats = ensemble.composing.get(step)?;
+    let throughput = step_share(stats, ensemble) * status.client.infer_per_sec;
+    let mut row = vec![load(status), cell("Inferences/Second", general(throughput))];
+    row.push(cell("Client Send", 0));
+    let total = average_ns(stats.counters.success);
+    row.extend(server(&stats.counters, total, model.response_cache, warnings));
+    row.push(cell("Client Recv", 0));
+    Some(row)
 }
 
 /// Requests of a step for each request of the ensemble.
 fn step_share(step: &ServerStats, ensemble: &ServerStats) -> f64 {
-    match ensemble.counters.success_count {
+    match ensemble.counters.success.count {
         0 => 0.0,
-        count => step.counters.success_count as f64 / count as f64,
+        count => step.counters.success.count as f64 / count as f64,
     }
 }
 
@@ -185,29 +138,19 @@ fn step_file(file: &Path, (name, version): &(String, String)) -> PathBuf {
     file.with_file_name(format!("{name}_v{version}.{base}"))
 }
 
-fn warn_unaccounted(server: &ServerCells, warnings: &mut Vec<String>) {
-    if server.rest_ns == 0 {
-        warnings.push(UNACCOUNTED.to_owned());
-    }
-}
-
-fn load_column(status: &PerfStatus) -> &'static str {
+fn load(status: &PerfStatus) -> Cell {
     match status.load {
-        LoadPoint::Concurrency(_) => "Concurrency",
-        LoadPoint::RequestRate(_) => "Request Rate",
+        LoadPoint::Concurrency(concurrency) => cell("Concurrency", concurrency),
+        LoadPoint::RequestRate(rate) => cell("Request Rate", general(rate)),
     }
 }
 
-fn load_value(status: &PerfStatus) -> String {
-    match status.load {
-        LoadPoint::Concurrency(concurrency) => concurrency.to_string(),
-        LoadPoint::RequestRate(rate) => general(rate),
-    }
-}
-
-fn line<S: AsRef<str>>(cells: Vec<S>) -> String {
-    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
-    cells.join(",") + "\n"
+/// The names of the first row, and the values of all.
+fn table(rows: &[Vec<Cell>]) -> String {
+    let line = |cells: Vec<&str>| cells.join(",") + "\n";
+    let names = rows.iter().take(1).map(|row| row.iter().map(|cell| &*cell.0).collect());
+    let values = rows.iter().map(|row| row.iter().map(|cell| &*cell.1).collect());
+    names.chain(values).map(line).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use galatea_perf_types::{settings::MetricsSettings, status::GpuMetrics};
 
+use super::cells::UNACCOUNTED;
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 fn to_file(name: &str) -> Settings {
     Settings { csv_file: Some(PathBuf::from(name)), ..samples::settings() }

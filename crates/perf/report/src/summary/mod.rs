@@ -5,7 +5,7 @@ mod interval;
 
 use std::collections::BTreeMap;
 
-use galatea_client::Protocol;
+use galatea_client::{CountAndTime, Protocol, ServerMetadata};
 use galatea_perf_types::{
     model::ModelInfo,
     percentile::percentile,
@@ -22,12 +22,8 @@ use crate::unstable::reason;
 /// What is known of a run but not measured.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// As the server's metadata has it.
-    pub server_name: String,
-    /// As the server's metadata has it.
-    pub server_version: String,
-    /// The same; empty where it does not say.
-    pub server_implementation: String,
+    /// What the server says of itself.
+    pub server: ServerMetadata,
     /// Words of the command line joined with blanks.
     pub command: String,
     /// Unix seconds.
@@ -50,9 +46,9 @@ pub fn summarize(
         started_at: run.started_at,
         model: model.name.clone(),
         model_version: model.version.clone(),
-        server_name: run.server_name,
-        server_version: run.server_version,
-        server_implementation: run.server_implementation,
+        server_name: run.server.name,
+        server_version: run.server.version,
+        server_implementation: run.server.implementation,
         protocol: match settings.protocol {
             Protocol::Http => "http".to_owned(),
             Protocol::Grpc => "grpc".to_owned(),
@@ -65,8 +61,8 @@ pub fn summarize(
 }
 
 fn label(settings: &Settings, run: &Run) -> String {
-    let of_server = || match run.server_implementation.as_str() {
-        "" => format!("{} {}", run.server_name, run.server_version).trim().to_owned(),
+    let of_server = || match run.server.implementation.as_str() {
+        "" => format!("{} {}", run.server.name, run.server.version).trim().to_owned(),
         implementation => implementation.to_owned(),
     };
     settings.label.clone().unwrap_or_else(of_server)
@@ -104,7 +100,10 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
             .map(|stats| server_times(&model.name, &model.version, stats)),
         windows: status.windows.iter().map(window).collect(),
         overhead_percent: status.overhead_percent,
-        tool_cpu_us_per_request: per(status.tool_cpu_ns, client.request_count),
+        tool_cpu_us_per_request: per(CountAndTime {
+            count: client.request_count,
+            ns: status.tool_cpu_ns,
+        }),
     }
 }
 
@@ -193,17 +192,17 @@ fn own_times(model: &str, version: &str, counters: &ModelCounters) -> ServerTime
     ServerTimes {
         model: model.to_owned(),
         version: version.to_owned(),
-        success_count: counters.success_count,
+        success_count: counters.success.count,
         inference_count: counters.inference_count,
         execution_count: counters.execution_count,
         executed_items: counters.executed_items,
-        request_us: per(counters.cumulative_time_ns, counters.success_count),
-        queue_us: per(counters.queue_time_ns, counters.queue_count),
-        compute_input_us: per(counters.compute_input_time_ns, counters.compute_input_count),
-        compute_infer_us: per(counters.compute_infer_time_ns, counters.compute_infer_count),
-        compute_output_us: per(counters.compute_output_time_ns, counters.compute_output_count),
-        cache_hit_us: per(counters.cache_hit_time_ns, counters.cache_hit_count),
-        cache_miss_us: per(counters.cache_miss_time_ns, counters.cache_miss_count),
+        request_us: per(counters.success),
+        queue_us: per(counters.queue),
+        compute_input_us: per(counters.compute_input),
+        compute_infer_us: per(counters.compute_infer),
+        compute_output_us: per(counters.compute_output),
+        cache_hit_us: per(counters.cache_hit),
+        cache_miss_us: per(counters.cache_miss),
         composing: Vec::new(),
     }
 }
@@ -213,8 +212,8 @@ fn micros(ns: Nanos) -> f64 {
 }
 
 /// Microseconds for each; zero without any.
-fn per(total_ns: u64, count: u64) -> f64 {
-    if count == 0 { 0.0 } else { micros(total_ns) / count as f64 }
+fn per(of: CountAndTime) -> f64 {
+    if of.count == 0 { 0.0 } else { micros(of.ns) / of.count as f64 }
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use galatea_perf_types::model::ModelInfo;
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 fn run() -> Run {
     Run {
-        server_name: "triton".to_owned(),
-        server_version: "2.51.0".to_owned(),
-        server_implementation: String::new(),
+        server: ServerMetadata {
+            name: "triton".to_owned(),
+            version: "2.51.0".to_owned(),
+            ..ServerMetadata::default()
+        },
         command: "perf_analyzer -m simple".to_owned(),
         started_at: 1_700_000_000.5,
         warnings: vec!["late".to_owned()],
@@ -35,7 +37,7 @@ fn describes_what_was_run() {
     assert_eq!((summary.model.as_str(), summary.batch_size), ("simple", 1));
     assert_eq!(summary.warnings, ["late"]);
     let implementation = "galatea 0.1.0".to_owned();
-    let ours = Run { server_implementation: implementation, ..run() };
+    let ours = Run { server: ServerMetadata { implementation, ..run().server }, ..run() };
     assert_eq!(summarize(&[], &settings, &samples::model(), ours).label, "galatea 0.1.0");
     let named = Settings { label: Some("before".to_owned()), ..settings };
     assert_eq!(summarize(&[], &named, &samples::model(), run()).label, "before");

@@ -110,13 +110,8 @@ fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
     }
 }
 
-/// What was measured at one point of the search, if it is the first one.
-pub fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> String {
-    point_in(Notation::General, status, settings, model)
-}
-
 /// What was measured at one point of the search; `notation` is that after the points before.
-pub fn point_in(
+pub fn point(
     mut notation: Notation,
     status: &PerfStatus,
     settings: &Settings,

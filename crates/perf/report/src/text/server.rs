@@ -10,18 +10,18 @@ use crate::breakdown::{Breakdown, average_us};
 pub(super) fn write(text: &mut String, stats: &ServerStats, model: &ModelInfo, depth: usize) {
     let indent = "  ".repeat(depth);
     let counters = &stats.counters;
-    if counters.success_count == 0 {
+    if counters.success.count == 0 {
         let _ = writeln!(text, "{indent}  Request count: 0");
         return;
     }
     let _ = writeln!(text, "{indent}  Inference count: {}", counters.inference_count);
     let _ = writeln!(text, "{indent}  Execution count: {}", counters.execution_count);
     if model.response_cache {
-        let _ = writeln!(text, "{indent}  Cache hit count: {}", counters.cache_hit_count);
-        let _ = writeln!(text, "{indent}  Cache miss count: {}", counters.cache_miss_count);
+        let _ = writeln!(text, "{indent}  Cache hit count: {}", counters.cache_hit.count);
+        let _ = writeln!(text, "{indent}  Cache miss count: {}", counters.cache_miss.count);
     }
-    let _ = writeln!(text, "{indent}  Successful request count: {}", counters.success_count);
-    let total = average_us(counters.cumulative_time_ns, counters.success_count);
+    let _ = writeln!(text, "{indent}  Successful request count: {}", counters.success.count);
+    let total = average_us(counters.success);
     let _ = write!(text, "{indent}  Avg request latency: {total} usec");
     if stats.composing.is_empty() {
         single(text, &Breakdown::of_model(counters), model, &indent);

@@ -1,14 +1,14 @@
 //! Against transcripts of perf_analyzer. What it measured is put in by hand; fractions that it did not print
 //! are chosen so that its own sums come out.
 
-use galatea_client::Protocol;
+use galatea_client::{CountAndTime, Protocol};
 use galatea_perf_types::{
     settings::{Calls, MetricsSettings, Verbosity},
     status::{GpuMetrics, ModelCounters, ServerStats},
 };
 
 use super::*;
-use crate::samples;
+use crate::tests::samples;
 
 /// The whole standard output of a run of one point. `between` is what the measurement itself prints.
 fn report(settings: &Settings, model: &ModelInfo, between: &str, status: &PerfStatus) -> String {
@@ -17,6 +17,11 @@ fn report(settings: &Settings, model: &ModelInfo, between: &str, status: &PerfSt
         + between
         + &point(status, settings, model)
         + &footer(points, settings)
+}
+
+/// The report of a point that is the first one.
+fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> String {
+    super::point(Notation::General, status, settings, model)
 }
 
 fn short_windows() -> Settings {
@@ -319,14 +324,11 @@ fn a_server_that_did_nothing_has_one_line() {
 fn absurd_counters_do_no_harm() {
     let most = u64::MAX;
     let absurd = ModelCounters {
-        success_count: 1,
-        compute_input_count: most,
-        cache_hit_count: most,
-        compute_input_time_ns: most,
-        compute_infer_time_ns: most,
-        cache_hit_time_ns: most,
-        queue_time_ns: most,
-        queue_count: 1,
+        success: CountAndTime { count: 1, ns: 0 },
+        compute_input: CountAndTime { count: most, ns: most },
+        compute_infer: CountAndTime { count: 0, ns: most },
+        cache_hit: CountAndTime { count: most, ns: most },
+        queue: CountAndTime { count: 1, ns: most },
         ..ModelCounters::default()
     };
     let step = samples::server(absurd);

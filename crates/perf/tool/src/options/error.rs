@@ -7,7 +7,6 @@ use super::intervals::IntervalsError;
 /// What is wrong with a command line.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
-    /// One of its words.
     #[error(transparent)]
     CommandLine(#[from] CommandLineError),
     /// A value that its option cannot have, and what it must be.
@@ -23,12 +22,10 @@ pub enum OptionError {
     Invalid {
         /// The option as typed.
         option: String,
-        /// As typed.
         value: String,
         /// What would be read.
         expected: String,
     },
-    /// The file of `--request-intervals`.
     #[error("Failed to parse --request-intervals. {0}")]
     Intervals(#[from] IntervalsError),
     /// A rule that concerns several options, or whose text names its option.

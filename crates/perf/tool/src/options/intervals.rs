@@ -9,29 +9,21 @@ use std::{
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IntervalsError {
-    /// It cannot be read.
     #[error("failed to open file '{file}': {error}")]
     Unreadable {
-        /// As given.
         file: PathBuf,
-        /// Why.
         #[source]
         error: io::Error,
     },
-    /// A line is no number of microseconds.
     #[error("{file}:{line}: expected a whole number of microseconds, got '{text}'")]
     NotANumber {
-        /// As given.
         file: PathBuf,
         /// From 1.
         line: usize,
-        /// The line.
         text: String,
     },
-    /// No line holds a number.
     #[error("file '{0}' is empty")]
     Empty(PathBuf),
-    /// Every pause is zero.
     #[error("file '{0}' has no interval over 0")]
     AllZero(PathBuf),
 }

@@ -66,7 +66,7 @@ pub fn parse(
     }
     let verified = verify::verify(&mut given);
     report_warnings(&mut given, console);
-    let stray = given.stray.clone().filter(|_| given.model_name.is_empty());
+    let stray = given.stray.clone().filter(|_| given.settings.model_name.is_empty());
     let settings = verified.and_then(|()| build::settings(given));
     settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(error, stray))
 }

@@ -6,14 +6,14 @@ use galatea_command_line::Occurrence;
 
 use super::{
     error::OptionError,
-    reading::{Reading, finite, whole},
+    reading::{failed, finite, invalid, whole},
 };
 
 pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
     let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
     let range = filled(&numbers, 1);
     if range.step == 0 {
-        return Err(occurrence.failed(STEP));
+        return Err(failed(occurrence, STEP));
     }
     Ok(range)
 }
@@ -22,10 +22,10 @@ pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, OptionError> {
     let range =
         filled(&parts(occurrence, finite, "numbers: start, start:end or start:end:step")?, 1.0);
     if range.end < 0.0 {
-        return Err(occurrence.failed("The end of the search range must be >= 0."));
+        return Err(failed(occurrence, "The end of the search range must be >= 0."));
     }
     if range.step <= 0.0 {
-        return Err(occurrence.failed(STEP));
+        return Err(failed(occurrence, STEP));
     }
     Ok(range)
 }
@@ -33,10 +33,10 @@ pub fn rate(occurrence: &Occurrence) -> Result<Range<f64>, OptionError> {
 pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
     let numbers = parts(occurrence, |text| u64::try_from(whole(text)?).ok(), WHOLE)?;
     if numbers.len() < 2 {
-        return Err(occurrence.failed("Both <start> and <end> values must be provided."));
+        return Err(failed(occurrence, "Both <start> and <end> values must be provided."));
     }
     let range = filled(&numbers, 1);
-    let wrong = |why| Err(occurrence.failed(why));
+    let wrong = |why| Err(failed(occurrence, why));
     if range.step == 0 {
         wrong(STEP)
     } else if range.start == 0 {
@@ -54,20 +54,20 @@ pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
 pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), OptionError> {
     let numbers: Vec<i128> = split(occurrence, whole, "whole numbers: start or start:end")?;
     let id =
-        |number: i128| u64::try_from(number).map_err(|_| occurrence.invalid("smaller numbers"));
+        |number: i128| u64::try_from(number).map_err(|_| invalid(occurrence, "smaller numbers"));
     if numbers.len() > 2 {
-        return Err(occurrence.failed("The value does not match <start:end>."));
+        return Err(failed(occurrence, "The value does not match <start:end>."));
     }
     if numbers.iter().any(|&number| number < 0) {
-        return Err(occurrence.failed("The range values must be >= 0."));
+        return Err(failed(occurrence, "The range values must be >= 0."));
     }
     match *numbers.as_slice() {
         [start, end] if start >= end => {
-            Err(occurrence.failed("The 'end' value must be greater than 'start' value."))
+            Err(failed(occurrence, "The 'end' value must be greater than 'start' value."))
         }
         [start, end] => Ok((id(start)?, Some(id(end - start)?))),
         [start] => Ok((id(start)?, None)),
-        _ => Err(occurrence.invalid("start or start:end")),
+        _ => Err(invalid(occurrence, "start or start:end")),
     }
 }
 
@@ -87,7 +87,7 @@ fn parts<T>(
     expected: &str,
 ) -> Result<Vec<T>, OptionError> {
     if occurrence.text.split(':').count() > 3 {
-        return Err(occurrence.failed("The value does not match <start:end:step>."));
+        return Err(failed(occurrence, "The value does not match <start:end:step>."));
     }
     split(occurrence, read, expected)
 }
@@ -102,5 +102,5 @@ fn split<T>(
         .split(':')
         .map(read)
         .collect::<Option<_>>()
-        .ok_or_else(|| occurrence.invalid(expected))
+        .ok_or_else(|| invalid(occurrence, expected))
 }

@@ -6,7 +6,7 @@ use galatea_command_line::Occurrence;
 
 use super::{
     error::OptionError,
-    reading::{Reading, whole},
+    reading::{failed, invalid, whole},
 };
 
 /// `name:2,3`; the name may have colons itself.
@@ -14,58 +14,47 @@ pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), OptionError>
     let (name, dimensions) = occurrence
         .text
         .rsplit_once(':')
-        .ok_or_else(|| occurrence.failed("There must be a colon after input name."))?;
+        .ok_or_else(|| failed(occurrence, "There must be a colon after input name."))?;
     let dimensions: Option<Vec<i64>> = dimensions
         .split(',')
         .map(|dimension| whole(dimension).and_then(|number| i64::try_from(number).ok()))
         .collect();
     match dimensions {
         Some(dimensions) if dimensions.iter().any(|&dimension| dimension <= 0) => {
-            Err(occurrence.failed("The dimensions of input tensor must be > 0."))
+            Err(failed(occurrence, "The dimensions of input tensor must be > 0."))
         }
         Some(dimensions) if !name.is_empty() => Ok((name.to_owned(), dimensions)),
-        _ => Err(occurrence.invalid("name:d1,d2,... with whole numbers")),
+        _ => Err(invalid(occurrence, "name:d1,d2,... with whole numbers")),
     }
-}
-
-/// `Name:Value`, blanks around the value dropped.
-pub fn header(occurrence: &Occurrence) -> Result<(String, String), OptionError> {
-    // RFC 9110, 5.6.2
-    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    occurrence
-        .text
-        .split_once(':')
-        .map(|(name, value)| (name.trim(), value.trim()))
-        .filter(|(name, _)| !name.is_empty() && name.chars().all(is_token))
-        .filter(|(_, value)| !value.chars().any(char::is_control))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| occurrence.invalid("Header:Value"))
 }
 
 /// `name:value:type`
 pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterValue), OptionError> {
     let parts: Vec<&str> = occurrence.text.split(':').collect();
     let &[name, value, kind] = parts.as_slice() else {
-        return Err(occurrence.failed("The value does not match <name:value:type>."));
+        return Err(failed(occurrence, "The value does not match <name:value:type>."));
     };
     if name.is_empty() {
-        return Err(occurrence.invalid("a name before the first colon"));
+        return Err(invalid(occurrence, "a name before the first colon"));
     }
     let read = match kind.to_ascii_lowercase().as_str() {
         "string" => ParameterValue::String(value.to_owned()),
         "int" => match value.trim().parse() {
             Ok(number) => ParameterValue::Int(number),
-            Err(_) => return Err(occurrence.invalid("a whole number before ':int'")),
+            Err(_) => return Err(invalid(occurrence, "a whole number before ':int'")),
         },
         "bool" => match value.to_ascii_lowercase().as_str() {
             "true" | "1" => ParameterValue::Bool(true),
             "false" | "0" => ParameterValue::Bool(false),
-            _ => return Err(occurrence.invalid("'true' or 'false' before ':bool'")),
+            _ => return Err(invalid(occurrence, "'true' or 'false' before ':bool'")),
         },
         _ => {
-            return Err(occurrence.failed(format!(
-                "Unsupported type provided: '{kind}'. The available options are 'bool', 'int', or 'string'."
-            )));
+            return Err(failed(
+                occurrence,
+                format!(
+                    "Unsupported type provided: '{kind}'. The available options are 'bool', 'int', or 'string'."
+                ),
+            ));
         }
     };
     Ok((name.to_owned(), read))
@@ -81,7 +70,7 @@ pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>
         })
         .collect::<Option<_>>()
         .ok_or_else(|| {
-            occurrence.invalid("model names, each with :version or without, between commas")
+            invalid(occurrence, "model names, each with :version or without, between commas")
         })
 }
 

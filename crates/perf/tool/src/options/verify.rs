@@ -15,9 +15,9 @@ pub fn verify(given: &mut Given) -> Outcome {
     old_options(given)?;
     load_mode(given)?;
     periodic(given)?;
-    let no_parameters = given.request_parameters.is_empty();
+    let no_parameters = given.settings.request_parameters.is_empty();
     refuse_if(
-        !no_parameters && given.protocol != Protocol::Grpc,
+        !no_parameters && given.settings.protocol != Protocol::Grpc,
         "The --request-parameter option is currently only supported by gRPC protocol.",
     )?;
     refuse_if(
@@ -29,7 +29,7 @@ pub fn verify(given: &mut Given) -> Outcome {
     request_count(given)?;
     metrics(given)?;
     refuse_if(
-        !given.compare.is_empty() && given.html_file.is_none(),
+        !given.settings.compare.is_empty() && given.settings.html_file.is_none(),
         "Must specify --html when using the --compare option.",
     )
 }
@@ -40,7 +40,7 @@ fn refuse_if(wrong: bool, text: &str) -> Outcome {
 
 fn single(given: &Given) -> Outcome {
     refuse_if(
-        given.model_name.is_empty(),
+        given.settings.model_name.is_empty(),
         "Failed to parse -m (model name). The value must be specified.",
     )?;
     refuse_if(given.concurrency_range().start == 0, "The start of the search range must be > 0")?;
@@ -48,9 +48,9 @@ fn single(given: &Given) -> Outcome {
         given.rate_range().start <= 0.0,
         "Failed to parse --request-rate-range. The start of the search range must be > 0.",
     )?;
-    let is_grpc = given.protocol == Protocol::Grpc;
+    let is_grpc = given.settings.protocol == Protocol::Grpc;
     refuse_if(
-        given.streaming && !is_grpc,
+        given.settings.calls.streaming && !is_grpc,
         "Streaming is only allowed with gRPC protocol and Triton C API.",
     )?;
     refuse_if(
@@ -61,11 +61,11 @@ fn single(given: &Given) -> Outcome {
 
 fn sequences(given: &mut Given) -> Outcome {
     refuse_if(
-        given.sequences.length_variation < 0.0,
+        given.settings.sequences.length_variation < 0.0,
         "Failed to parse --sequence-length-variation. The value must be >= 0.0.",
     )?;
-    if given.sequences.first_id == 0 {
-        given.sequences.first_id = 1;
+    if given.settings.sequences.first_id == 0 {
+        given.settings.sequences.first_id = 1;
         given.warn(
             "using an invalid start sequence id. Perf Analyzer will use default value if it is measuring \
              on sequence model.",
@@ -76,7 +76,7 @@ fn sequences(given: &mut Given) -> Outcome {
 
 fn calls(given: &Given) -> Outcome {
     refuse_if(
-        given.percentile != -1 && !(1..=99).contains(&given.percentile),
+        given.percentile.is_some_and(|percent| percent != -1 && !(1..=99).contains(&percent)),
         "Failed to parse --percentile. The value must be -1 for not reporting or in range (0, 100).",
     )?;
     refuse_if(
@@ -84,11 +84,14 @@ fn calls(given: &Given) -> Outcome {
         "The -z flag cannot be set when --data-directory is provided.",
     )?;
     refuse_if(
-        given.asynchronous && given.forced_sync,
+        given.settings.calls.asynchronous && given.settings.calls.forced_sync,
         "Cannot specify --async and --sync simultaneously.",
     )?;
     // perf_analyzer checks this only when it has reached the server.
-    refuse_if(given.streaming && given.forced_sync, "can not use streaming with synchronous API")
+    refuse_if(
+        given.settings.calls.streaming && given.settings.calls.forced_sync,
+        "can not use streaming with synchronous API",
+    )
 }
 
 fn old_options(given: &Given) -> Outcome {
@@ -122,14 +125,14 @@ fn periodic(given: &mut Given) -> Outcome {
         return Ok(());
     }
     refuse_if(
-        !given.streaming,
+        !given.settings.calls.streaming,
         "The --periodic-concurrency-range option requires bi-directional gRPC streaming.",
     )?;
     refuse_if(
-        given.profile_export_file.is_none(),
+        given.settings.profile_export_file.is_none(),
         "Must provide --profile-export-file when using the --periodic-concurrency-range option.",
     )?;
-    if given.max_threads.is_some() {
+    if given.settings.max_threads.is_some() {
         given.warn("Overriding max_threads specification to ensure requested concurrency range.");
     }
     Ok(())
@@ -138,12 +141,12 @@ fn periodic(given: &mut Given) -> Outcome {
 fn search(given: &Given) -> Outcome {
     let (concurrency, rate) = (given.concurrency_range(), given.rate_range());
     let is_open = concurrency.end == 0 || rate.end == 0.0;
-    let is_unlimited = given.latency_limit == 0;
+    let is_unlimited = given.settings.latency_limit.is_none();
     refuse_if(
         is_open && is_unlimited,
         "The end of the search range and the latency limit can not be both 0 (or 0.0) simultaneously",
     )?;
-    if given.search == Search::Linear || given.intervals_file.is_some() {
+    if given.settings.search == Search::Linear || given.intervals_file.is_some() {
         return Ok(());
     }
     refuse_if(is_open, "The end of the range can not be 0 (or 0.0) for binary search mode.")?;
@@ -155,7 +158,7 @@ fn search(given: &Given) -> Outcome {
 }
 
 fn warm_up(given: &Given) -> Outcome {
-    if given.warmup_request_count == 0 {
+    if given.settings.warmup_request_count == 0 {
         return Ok(());
     }
     refuse_if(
@@ -169,10 +172,7 @@ fn warm_up(given: &Given) -> Outcome {
 }
 
 fn request_count(given: &Given) -> Outcome {
-    let count = given.request_count;
-    if count == 0 {
-        return Ok(());
-    }
+    let Some(count) = given.settings.request_count else { return Ok(()) };
     refuse_if(
         given.concurrency.is_some_and(|range| count < range.start),
         "request-count can not be less than concurrency",

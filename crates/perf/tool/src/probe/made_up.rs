@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use galatea_client::{InferTemplate, InputData, InputTensor, TensorFormat};
+use galatea_client::{InferTemplate, InputData, InputTensor};
 use galatea_perf_types::{
     failure::{Failure, Result},
     model::{InputInfo, ModelInfo},
     requests::{ExpectedOutput, RequestSource},
     settings::Settings,
 };
-use galatea_types::{DataType, byte_strings};
+use galatea_types::{DataType, Shape, byte_strings};
 use half::{bf16, f16};
 
 /// Bytes of made-up data of one input.
@@ -33,10 +33,7 @@ impl MadeUp {
             model: model.name.clone(),
             version: model.version.clone(),
             inputs,
-            outputs: Vec::new(),
-            parameters: Vec::new(),
-            input_format: TensorFormat::Binary,
-            output_format: TensorFormat::Binary,
+            ..InferTemplate::default()
         };
         Ok(Self { template: Arc::new(template) })
     }
@@ -81,7 +78,7 @@ fn made_up(
     if shape.iter().any(|&dim| dim < 0) {
         return Err(refuse(", in which -1 is any size"));
     }
-    let count = shape.iter().try_fold(1_usize, |n, &dim| n.checked_mul(usize::try_from(dim).ok()?));
+    let count = Shape::from(&shape[..]).element_count();
     let count = count.filter(|&n| n <= MOST_MADE_UP / info.data_type.byte_size().unwrap_or(8));
     let count = count.ok_or_else(|| refuse(", which is too large"))?;
     let mut data = Vec::new();

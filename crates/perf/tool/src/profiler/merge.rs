@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use galatea_perf_types::{
     failure::{Failure, Result},
-    status::{ClientStats, GpuMetrics, PerfStatus, WindowFigures},
+    status::{ClientStats, GpuMetrics, PerfStatus, ServerStats, WindowFigures},
 };
 
 use super::{Run, server};
@@ -85,9 +85,7 @@ fn pooled(windows: &[PerfStatus]) -> ClientStats {
     }
 }
 
-fn merged_server(
-    windows: &[PerfStatus],
-) -> Result<Option<galatea_perf_types::status::ServerStats>> {
+fn merged_server(windows: &[PerfStatus]) -> Result<Option<ServerStats>> {
     let stats: Vec<_> = windows.iter().filter_map(|window| window.server.as_ref()).collect();
     if stats.is_empty() { Ok(None) } else { server::merge(&stats).map(Some) }
 }

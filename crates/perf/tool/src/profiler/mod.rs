@@ -17,13 +17,7 @@ mod stability;
 mod window;
 
 #[cfg(test)]
-mod fake;
-#[cfg(test)]
-mod fake_run;
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
-mod properties;
+mod tests;
 
 use std::time::Duration;
 

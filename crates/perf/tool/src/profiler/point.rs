@@ -82,7 +82,8 @@ impl Run<'_> {
                 break;
             }
             is_stable = history.is_stable(self.parts.settings.stability);
-            if self.is_over_limit(&history) {
+            let limit = self.parts.settings.latency_limit;
+            if limit.is_some_and(|limit| history.is_over(limit)) {
                 break;
             }
             point.window += 1;
@@ -100,10 +101,6 @@ impl Run<'_> {
         let Settings { stability, latency_limit, .. } = self.parts.settings;
         let why = history.instability(*stability, *latency_limit);
         Ok(Measured::Unstable(windows, why))
-    }
-
-    fn is_over_limit(&self, history: &History) -> bool {
-        self.parts.settings.latency_limit.is_some_and(|limit| history.is_over(limit))
     }
 
     /// With asynchronous calls the latency may grow for as long as the load is more than the server can take.
@@ -180,7 +177,7 @@ impl Run<'_> {
 
     fn report(&mut self, status: PerfStatus) {
         let notation = text::Notation::after(&self.points);
-        self.out(&text::point_in(notation, &status, self.parts.settings, self.parts.model));
+        self.out(&text::point(notation, &status, self.parts.settings, self.parts.model));
         if status.is_bound_by_the_tool() {
             self.warn_of_overhead(status.overhead_percent);
         }

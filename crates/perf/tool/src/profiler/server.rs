@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use galatea_client::CountAndTime;
 use galatea_perf_types::{
     failure::{Failure, Result},
     model::{ComposingModel, ModelInfo},
@@ -67,7 +68,7 @@ impl Change<'_> {
         let active: Vec<i64> = self
             .end
             .iter()
-            .filter(|(id, after)| id.0 == name && after.queue_count > self.queued_before(id))
+            .filter(|(id, after)| id.0 == name && after.queue.count > self.queued_before(id))
             .filter_map(|(id, _)| id.1.parse().ok())
             .collect();
         if active.len() > 1 {
@@ -79,7 +80,7 @@ impl Change<'_> {
     }
 
     fn queued_before(&self, id: &(String, String)) -> u64 {
-        self.begin.get(id).map_or(0, |before| before.queue_count)
+        self.begin.get(id).map_or(0, |before| before.queue.count)
     }
 
     fn counters(&self, name: &str, version: i64) -> ModelCounters {
@@ -113,23 +114,20 @@ fn combine(
     right: &ModelCounters,
     with: impl Fn(u64, u64) -> u64,
 ) -> ModelCounters {
+    let times = |left: CountAndTime, right: CountAndTime| CountAndTime {
+        count: with(left.count, right.count),
+        ns: with(left.ns, right.ns),
+    };
     ModelCounters {
-        success_count: with(left.success_count, right.success_count),
+        success: times(left.success, right.success),
         inference_count: with(left.inference_count, right.inference_count),
         execution_count: with(left.execution_count, right.execution_count),
         executed_items: with(left.executed_items, right.executed_items),
-        queue_count: with(left.queue_count, right.queue_count),
-        compute_input_count: with(left.compute_input_count, right.compute_input_count),
-        compute_infer_count: with(left.compute_infer_count, right.compute_infer_count),
-        compute_output_count: with(left.compute_output_count, right.compute_output_count),
-        cache_hit_count: with(left.cache_hit_count, right.cache_hit_count),
-        cache_miss_count: with(left.cache_miss_count, right.cache_miss_count),
-        cumulative_time_ns: with(left.cumulative_time_ns, right.cumulative_time_ns),
-        queue_time_ns: with(left.queue_time_ns, right.queue_time_ns),
-        compute_input_time_ns: with(left.compute_input_time_ns, right.compute_input_time_ns),
-        compute_infer_time_ns: with(left.compute_infer_time_ns, right.compute_infer_time_ns),
-        compute_output_time_ns: with(left.compute_output_time_ns, right.compute_output_time_ns),
-        cache_hit_time_ns: with(left.cache_hit_time_ns, right.cache_hit_time_ns),
-        cache_miss_time_ns: with(left.cache_miss_time_ns, right.cache_miss_time_ns),
+        queue: times(left.queue, right.queue),
+        compute_input: times(left.compute_input, right.compute_input),
+        compute_infer: times(left.compute_infer, right.compute_infer),
+        compute_output: times(left.compute_output, right.compute_output),
+        cache_hit: times(left.cache_hit, right.cache_hit),
+        cache_miss: times(left.cache_miss, right.cache_miss),
     }
 }

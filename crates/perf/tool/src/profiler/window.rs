@@ -6,7 +6,7 @@ use galatea_perf_types::{
     failure::{Exit, Failure, Result},
     record::{CallTotals, Nanos},
     settings::Window,
-    status::{ClientStats, LoadPoint, PerfStatus},
+    status::{ClientStats, GpuMetrics, LoadPoint, PerfStatus, ServerStats},
 };
 
 use super::{
@@ -58,7 +58,7 @@ impl PointState {
 impl Run<'_> {
     /// Fails only where going on would not help.
     pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<Pass> {
-        let mut window = self.window(point);
+        let mut window = self.window(point).unwrap_or_else(Pass::Failed);
         // A GPU that cannot be queried cannot be in the next window either.
         let metrics = self.take_metrics()?;
         if let Pass::Measured(status) = &mut window {
@@ -67,29 +67,20 @@ impl Run<'_> {
         Ok(window)
     }
 
-    fn window(&mut self, point: &mut PointState) -> Pass {
+    fn window(&mut self, point: &mut PointState) -> Result<Pass> {
         self.parts.load.reset_idle_time();
         // Unless this window comes to its end, the next one starts from scratch.
         let begin = match point.begin.take() {
             Some(begin) => begin,
-            None => match self.first_moment(point) {
-                Ok(begin) => begin,
-                Err(failure) => return Pass::Failed(failure),
-            },
+            None => self.first_moment(point)?,
         };
-        let is_complete = match self.wait_for_window(point, begin.at) {
-            Ok(is_complete) => is_complete,
-            Err(failure) => return Pass::Failed(failure),
-        };
+        let is_complete = self.wait_for_window(point, begin.at)?;
         let at = self.parts.clock.now();
         if !is_complete {
             self.take_window(point, begin.at, at);
-            return Pass::Interrupted;
+            return Ok(Pass::Interrupted);
         }
-        match self.complete_window(point, begin, at) {
-            Ok(status) => Pass::Measured(Box::new(status)),
-            Err(failure) => Pass::Failed(failure),
-        }
+        self.complete_window(point, begin, at).map(|status| Pass::Measured(Box::new(status)))
     }
 
     fn complete_window(
@@ -208,7 +199,7 @@ impl Run<'_> {
         }
     }
 
-    fn take_metrics(&mut self) -> Result<Vec<galatea_perf_types::status::GpuMetrics>> {
+    fn take_metrics(&mut self) -> Result<Vec<GpuMetrics>> {
         let Some(metrics) = &mut self.parts.metrics else { return Ok(Vec::new()) };
         let samples = metrics.take();
         for warning in metrics.take_warnings() {
@@ -288,11 +279,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn server_stats(
-        &mut self,
-        begin: &Moment,
-        end: &Moment,
-    ) -> Result<Option<galatea_perf_types::status::ServerStats>> {
+    fn server_stats(&mut self, begin: &Moment, end: &Moment) -> Result<Option<ServerStats>> {
         let (Some(begin), Some(end)) = (&begin.server, &end.server) else { return Ok(None) };
         let mut change = Change { begin, end, model: self.parts.model, warnings: Vec::new() };
         let stats = change.stats();

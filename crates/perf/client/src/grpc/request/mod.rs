@@ -44,7 +44,7 @@ pub(crate) struct GrpcInfer {
 }
 
 impl GrpcInfer {
-    pub(crate) fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
+    pub fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
         let id = id.unwrap_or_default().to_owned();
         let mut base = ModelInferRequest { id, ..message(template) }.encode_to_vec();
         let contents = template.inputs.iter().filter_map(|input| match &input.data {
@@ -71,7 +71,7 @@ impl GrpcInfer {
     }
 
     /// The message's bytes up to its tail, prefix included.
-    pub(super) fn front(&self, mark: InferMark) -> Result<Bytes> {
+    pub fn front(&self, mark: InferMark) -> Result<Bytes> {
         if mark.id.is_none() && mark.sequence.is_none() {
             return Ok(self.plain.clone());
         }
@@ -81,7 +81,7 @@ impl GrpcInfer {
     }
 
     /// What follows the front.
-    pub(super) fn tail(&self) -> slice::Iter<'_, Bytes> {
+    pub fn tail(&self) -> slice::Iter<'_, Bytes> {
         match self.compression {
             Compression::None => self.data.iter(),
             _ => [].iter(),

@@ -16,11 +16,11 @@ pub(crate) struct HttpAdmin {
 }
 
 impl HttpAdmin {
-    pub(crate) fn new(connection: HttpConnection) -> Self {
+    pub fn new(connection: HttpConnection) -> Self {
         Self { connection }
     }
 
-    pub(crate) async fn server_metadata(&mut self) -> Result<ServerMetadata> {
+    pub async fn server_metadata(&mut self) -> Result<ServerMetadata> {
         let value = self.get("/v2").await?;
         Ok(ServerMetadata {
             name: text(&value, "name"),
@@ -30,7 +30,7 @@ impl HttpAdmin {
         })
     }
 
-    pub(crate) async fn is_ready(&mut self) -> Result<bool> {
+    pub async fn is_ready(&mut self) -> Result<bool> {
         let path = "/v2/health/ready";
         let response = self.connection.exchange("GET", path, None).await?;
         match response.status {
@@ -40,40 +40,28 @@ impl HttpAdmin {
         }
     }
 
-    pub(crate) async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
+    pub async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
         let path = format!("/v2/repository/models/{}/load", path_segment(model));
         let parameters = config.map(|config| json!({"config": config})).unwrap_or(json!({}));
         self.post(&path, &json!({ "parameters": parameters })).await
     }
 
-    pub(crate) async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
+    pub async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
         let path = format!("/v2/repository/models/{}/unload", path_segment(model));
         self.post(&path, &json!({"parameters": {"unload_dependents": dependents}})).await
     }
 
-    pub(crate) async fn model_metadata(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<ModelMetadata> {
+    pub async fn model_metadata(&mut self, model: &str, version: &str) -> Result<ModelMetadata> {
         let value = self.get(&model_path(model, version)).await?;
         model_metadata(&value)
     }
 
-    pub(crate) async fn model_config(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<ModelConfigFacts> {
+    pub async fn model_config(&mut self, model: &str, version: &str) -> Result<ModelConfigFacts> {
         let value = self.get(&format!("{}/config", model_path(model, version))).await?;
         Ok(model_config(&value))
     }
 
-    pub(crate) async fn statistics(
-        &mut self,
-        model: &str,
-        version: &str,
-    ) -> Result<Vec<ModelStatistics>> {
+    pub async fn statistics(&mut self, model: &str, version: &str) -> Result<Vec<ModelStatistics>> {
         let path = match model {
             "" => "/v2/models/stats".to_owned(),
             model => format!("{}/stats", model_path(model, version)),
@@ -82,18 +70,14 @@ impl HttpAdmin {
         Ok(list(&value, "model_stats").iter().map(model_statistics).collect())
     }
 
-    pub(crate) async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
+    pub async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
         let path = "/v2/repository/index";
         let response = self.connection.exchange("POST", path, Some("{}")).await?;
         let value = document(&response, path)?;
         Ok(value.as_array().map_or(&[][..], Vec::as_slice).iter().map(index_entry).collect())
     }
 
-    pub(crate) async fn set_trace(
-        &mut self,
-        model: &str,
-        fields: &[(String, Vec<String>)],
-    ) -> Result<()> {
+    pub async fn set_trace(&mut self, model: &str, fields: &[(String, Vec<String>)]) -> Result<()> {
         let path = match model {
             "" => "/v2/trace/setting".to_owned(),
             model => format!("{}/trace/setting", model_path(model, "")),
@@ -110,7 +94,7 @@ impl HttpAdmin {
         self.post(&path, &Value::Object(settings)).await
     }
 
-    pub(crate) async fn register_system_region(
+    pub async fn register_system_region(
         &mut self,
         name: &str,
         key: &str,
@@ -120,7 +104,7 @@ impl HttpAdmin {
         self.post(&path, &json!({"key": key, "offset": 0, "byte_size": byte_size})).await
     }
 
-    pub(crate) async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
+    pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
         let mut path = String::from("/v2/systemsharedmemory");
         if !name.is_empty() {
             // Writing to a string does not fail.

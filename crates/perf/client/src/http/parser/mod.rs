@@ -76,12 +76,12 @@ enum State {
 
 impl ResponseParser {
     /// `keep_success`: whether the body of a response with status 200 is kept; others always are, to a bound.
-    pub(crate) fn new(keep_success: bool) -> Self {
+    pub fn new(keep_success: bool) -> Self {
         Self { keep_success, state: State::Head, head: Head::default(), body: BytesMut::new() }
     }
 
     /// Takes what it can from the buffer. After `Done` the parser must not be used again.
-    pub(crate) fn advance(&mut self, buffer: &mut BytesMut) -> Result<Progress, Malformed> {
+    pub fn advance(&mut self, buffer: &mut BytesMut) -> Result<Progress, Malformed> {
         loop {
             match self.state {
                 State::Head => match parse_head(buffer)? {
@@ -107,7 +107,7 @@ impl ResponseParser {
     }
 
     /// The response that the end of the connection completes.
-    pub(crate) fn end(&mut self, buffer: &mut BytesMut) -> Result<Response, Malformed> {
+    pub fn end(&mut self, buffer: &mut BytesMut) -> Result<Response, Malformed> {
         match self.state {
             State::UntilClose => {
                 self.take(buffer, buffer.len());
@@ -118,7 +118,7 @@ impl ResponseParser {
     }
 
     /// What has come of the body of a response with status 200 since this was asked last.
-    pub(crate) fn take_success(&mut self) -> Option<BytesMut> {
+    pub fn take_success(&mut self) -> Option<BytesMut> {
         (self.head.status == 200 && !self.body.is_empty()).then(|| self.body.split())
     }
 

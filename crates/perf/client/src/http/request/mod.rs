@@ -34,7 +34,7 @@ pub(crate) struct HttpInfer {
 }
 
 impl HttpInfer {
-    pub(crate) fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
+    pub fn new(target: &Target, template: &InferTemplate, id: Option<&str>) -> Result<Self> {
         let mut rest = String::new();
         if let Some(id) = id {
             let _ = write!(rest, "\"id\":{},", string(id)?);
@@ -71,7 +71,7 @@ impl HttpInfer {
     }
 
     /// The request's bytes up to its tail, put together in `scratch` where the mark demands it.
-    pub(crate) fn front<'a>(&'a self, mark: InferMark, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    pub fn front<'a>(&'a self, mark: InferMark, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         if mark.id.is_none() && mark.sequence.is_none() {
             return &self.plain;
         }
@@ -81,7 +81,7 @@ impl HttpInfer {
     }
 
     /// What follows the front.
-    pub(crate) fn tail(&self) -> slice::Iter<'_, Bytes> {
+    pub fn tail(&self) -> slice::Iter<'_, Bytes> {
         self.tail.iter()
     }
 

@@ -4,12 +4,11 @@ use std::{fs, path::Path};
 
 use bytes::Bytes;
 use galatea_perf_types::model::{InputInfo, ModelInfo};
-use galatea_types::byte_strings;
+use galatea_types::{Shape, byte_strings};
 
 use super::{
     dataset::{Step, TensorData},
     error::{DirectoryError, OpenShape},
-    size::{byte_size, element_count},
 };
 
 /// Files named after outputs are allowed and not read, as in perf_analyzer: only JSON data is validated.
@@ -45,8 +44,9 @@ fn read_input(input: &InputInfo, directory: &Path) -> Result<TensorData, Directo
     if content.is_empty() {
         return Err(DirectoryError::Empty(path));
     }
-    let count = element_count(&input.shape).ok_or_else(|| OpenShape(input.name.clone()))?;
-    let data = match byte_size(&input.shape, input.data_type) {
+    let shape = Shape::from(&input.shape[..]);
+    let count = shape.element_count().ok_or_else(|| OpenShape(input.name.clone()))?;
+    let data = match shape.byte_size(input.data_type) {
         Some(expected) if content.len() != expected => {
             let (input, size) = (input.name.clone(), content.len());
             return Err(DirectoryError::WrongSize { input, size, expected });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use galatea_types::DataType::{self, *};
 use tempfile::TempDir;
 
-use super::{super::testing::model, *};
+use super::{super::tests::model, *};
 
 fn directory(files: &[(&str, &[u8])]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();

@@ -5,12 +5,11 @@ use galatea_perf_types::{
     model::{InputInfo, ModelInfo},
     settings::DataSettings,
 };
-use galatea_types::{DataType, byte_strings};
+use galatea_types::{DataType, Shape, byte_strings};
 
 use super::{
     dataset::{Step, TensorData},
     error::{GenerateError, OpenShape},
-    size::element_count,
 };
 
 /// Letters of random strings.
@@ -38,7 +37,8 @@ struct Generator<'a> {
 
 impl Generator<'_> {
     fn tensor(&mut self, input: &InputInfo) -> Result<TensorData, GenerateError> {
-        let count = element_count(&input.shape).ok_or_else(|| OpenShape(input.name.clone()))?;
+        let count = Shape::from(&input.shape[..]).element_count();
+        let count = count.ok_or_else(|| OpenShape(input.name.clone()))?;
         let data = match input.data_type.byte_size() {
             None => self.strings(count),
             Some(size) => count.checked_mul(size).and_then(|size| self.numbers(input, size)),

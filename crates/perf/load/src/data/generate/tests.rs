@@ -7,7 +7,7 @@ use galatea_types::{
 };
 
 use super::{
-    super::testing::{data_settings, model},
+    super::tests::{data_settings, model},
     *,
 };
 

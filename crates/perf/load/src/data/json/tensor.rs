@@ -4,16 +4,10 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use galatea_types::{DataType, byte_strings};
+use galatea_types::{DataType, Shape, byte_strings};
 use serde_json::value::RawValue;
 
-use super::{
-    super::size::{byte_size, element_count, is_open, shape_text},
-    elements::read_elements,
-    error::TensorError,
-    is_list, members,
-    wanted::Wanted,
-};
+use super::{elements::read_elements, error::TensorError, is_list, members, wanted::Wanted};
 
 /// Shape and data, both checked against what is wanted. The error is what is wrong, not where.
 pub(super) fn read_tensor(
@@ -25,12 +19,12 @@ pub(super) fn read_tensor(
     } else {
         read_object(tensor, wanted.data_type)?
     };
-    let shape = shape.unwrap_or_else(|| wanted.shape.to_vec());
-    if wanted.needs_shape || !is_open(&shape) {
+    let shape = Shape::from(shape.as_deref().unwrap_or(wanted.shape));
+    if wanted.needs_shape || !shape.is_variable() {
         check_shape(&shape, wanted)?;
         check_size(&shape, &data, wanted)?;
     }
-    Ok((shape, data))
+    Ok((shape.to_vec(), data))
 }
 
 fn read_object(
@@ -76,22 +70,21 @@ fn decode(encoded: &RawValue) -> Result<Vec<u8>, TensorError> {
     BASE64.decode(encoded).map_err(TensorError::NotBase64)
 }
 
-fn check_shape(shape: &[i64], wanted: &Wanted<'_>) -> Result<(), TensorError> {
-    let (name, model) = (wanted.name.to_owned(), shape_text(wanted.shape));
-    if is_open(shape) {
+fn check_shape(shape: &Shape, wanted: &Wanted<'_>) -> Result<(), TensorError> {
+    let (name, model) = (wanted.name.to_owned(), Shape::from(wanted.shape).to_string());
+    if shape.is_variable() {
         return Err(TensorError::OpenShape { name, model });
     }
-    let fits = |(&dim, &wanted): (&i64, &i64)| dim == wanted || wanted == -1;
-    if shape.len() != wanted.shape.len() || !shape.iter().zip(wanted.shape).all(fits) {
-        return Err(TensorError::WrongShape { name, given: shape_text(shape), model });
+    if !Shape::from(wanted.shape).admits(shape) {
+        return Err(TensorError::WrongShape { name, given: shape.to_string(), model });
     }
     Ok(())
 }
 
-fn check_size(shape: &[i64], data: &[u8], wanted: &Wanted<'_>) -> Result<(), TensorError> {
+fn check_size(shape: &Shape, data: &[u8], wanted: &Wanted<'_>) -> Result<(), TensorError> {
     let (expected, got, unit) = match wanted.data_type {
-        DataType::Bytes => (element_count(shape), byte_strings::count(data).ok(), "elements"),
-        data_type => (byte_size(shape, data_type), Some(data.len()), "bytes"),
+        DataType::Bytes => (shape.element_count(), byte_strings::count(data).ok(), "elements"),
+        data_type => (shape.byte_size(data_type), Some(data.len()), "bytes"),
     };
     if expected.is_some() && expected == got {
         return Ok(());

@@ -3,7 +3,7 @@
 use galatea_types::DataType::{self, *};
 use proptest::prelude::*;
 
-use super::{super::testing::model, error::PARSE_FAILURE, *};
+use super::{super::tests::model, error::PARSE_FAILURE, *};
 
 const MISALIGNED: &str =
     "The 'validation_data' field doesn't align with 'data' field in the json file";

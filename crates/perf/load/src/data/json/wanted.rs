@@ -16,23 +16,13 @@ pub(super) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub fn input(info: &'a InputInfo) -> Self {
-        Self {
-            name: &info.name,
-            data_type: info.data_type,
-            shape: &info.shape,
-            optional: info.optional,
-            needs_shape: true,
-        }
+        let InputInfo { name, data_type, shape, optional, .. } = info;
+        Self { name, data_type: *data_type, shape, optional: *optional, needs_shape: true }
     }
 
+    /// Outputs that are not given are not compared.
     pub fn output(info: &'a OutputInfo) -> Self {
-        Self {
-            name: &info.name,
-            data_type: info.data_type,
-            shape: &info.shape,
-            // Outputs that are not given are not compared.
-            optional: true,
-            needs_shape: false,
-        }
+        let OutputInfo { name, data_type, shape } = info;
+        Self { name, data_type: *data_type, shape, optional: true, needs_shape: false }
     }
 }

@@ -9,8 +9,6 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-use super::size::is_open;
-
 /// Asks the server for the facts of the model under load.
 pub async fn read_model(admin: &mut Admin, settings: &Settings) -> Result<ModelInfo> {
     let (name, version) = (&settings.model_name, &settings.model_version);
@@ -111,7 +109,7 @@ fn outputs(metadata: &ModelMetadata, is_batched: bool) -> Vec<OutputInfo> {
 fn chosen_shape(settings: &Settings, input: &TensorMetadata, is_batched: bool) -> Vec<i64> {
     let shape = own_shape(input, is_batched);
     match settings.data.shapes.get(&input.name) {
-        Some(chosen) if is_open(&shape) => chosen.clone(),
+        Some(chosen) if shape.iter().any(|&dim| dim < 0) => chosen.clone(),
         _ => shape,
     }
 }

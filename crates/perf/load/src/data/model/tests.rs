@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use galatea_perf_types::settings::DataSource;
 use galatea_types::{DataType, Error};
 
-use super::{super::testing, *};
+use super::{super::tests, *};
 
 /// Configurations of a server, by name.
 #[derive(Default)]
@@ -26,12 +26,12 @@ impl Server {
                 || Error::not_found(format!("Request for unknown model: '{name}' is not found"));
             self.0.get(name).cloned().ok_or_else(unknown)
         };
-        testing::block_on(model_info(settings, metadata, config, read))
+        tests::block_on(model_info(settings, metadata, config, read))
     }
 }
 
 fn settings() -> Settings {
-    testing::settings(DataSource::Random)
+    tests::settings(DataSource::Random)
 }
 
 fn metadata() -> ModelMetadata {

@@ -4,13 +4,16 @@ use std::{fs::File, os::unix::fs::FileExt, process};
 
 use galatea_client::{Admin, RegionSlice};
 use galatea_perf_types::{console::Console, failure::Result, model::OutputInfo};
+use galatea_types::Shape;
 use rustix::{
     fs::{Mode, ftruncate},
     shm,
 };
 
 use super::{
-    batch::tensor, dataset::bad_requests, requests::Requests, size::byte_size, slices::Slices,
+    batch::tensor,
+    dataset::bad_requests,
+    requests::{Requests, Slices},
 };
 
 /// A shared memory region for each input of each step, and for each output.
@@ -38,7 +41,7 @@ impl Regions {
         for output in &requests.model.outputs {
             let byte_size = output_byte_size(output, output_size, requests.batch_size);
             let (_, slice) = regions.add(&output.name, &mark, byte_size)?;
-            regions.slices.add_output(&output.name, slice);
+            regions.slices.outputs.insert(output.name.clone(), slice);
         }
         for (stream, steps) in requests.data.streams.iter().enumerate() {
             for (step, data) in steps.iter().enumerate() {
@@ -50,7 +53,7 @@ impl Regions {
                     let bytes = requests.input_bytes(index, stream, step);
                     let (file, slice) = regions.add(&name, &mark, bytes.len())?;
                     file.write_all_at(&bytes, 0).map_err(|error| no_memory(&slice, error))?;
-                    regions.slices.add_input((index, stream, step), slice);
+                    regions.slices.inputs.insert((index, stream, step), slice);
                 }
             }
         }
@@ -139,7 +142,8 @@ fn region_name(tensor: &str, mark: &str, number: usize) -> String {
 }
 
 fn output_byte_size(output: &OutputInfo, output_size: usize, batch_size: usize) -> usize {
-    byte_size(&output.shape, output.data_type).unwrap_or(output_size).saturating_mul(batch_size)
+    let known = Shape::from(&output.shape[..]).byte_size(output.data_type);
+    known.unwrap_or(output_size).saturating_mul(batch_size)
 }
 
 fn no_memory(

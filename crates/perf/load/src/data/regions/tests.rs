@@ -7,7 +7,7 @@ use galatea_perf_types::{requests::RequestSource, settings::DataSource};
 use galatea_types::{DataType, Error};
 
 use super::{
-    super::testing::{Recorder, block_on, model, settings},
+    super::tests::{Recorder, block_on, model, settings},
     *,
 };
 

@@ -1,6 +1,9 @@
 //! The requests of a run.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use galatea_client::{
     InferTemplate, InputData, InputTensor, Protocol, RegionSlice, RequestedOutput, TensorFormat,
@@ -18,10 +21,8 @@ use super::{
     batch::{check_batches, join, tensor},
     dataset::{Dataset, Step, bad_data, bad_requests},
     directory::read_directory,
-    expected::expected_outputs,
     generate::generate,
     json::JsonReader,
-    slices::Slices,
 };
 
 /// Requests are made when first requested and kept, unless all of them together would take more than this.
@@ -38,6 +39,14 @@ pub struct Requests {
     slices: Option<Slices>,
     made: Vec<Vec<Made>>,
     keeps_templates: bool,
+}
+
+/// Where each tensor lies.
+#[derive(Clone, Default)]
+pub(super) struct Slices {
+    /// By input, stream and step.
+    pub inputs: HashMap<(usize, usize, usize), RegionSlice>,
+    pub outputs: HashMap<String, RegionSlice>,
 }
 
 #[derive(Default)]
@@ -79,7 +88,7 @@ impl Requests {
 
     fn make(&self, stream: usize, step: usize) -> Arc<InferTemplate> {
         let inputs = self.model.inputs.iter().enumerate();
-        let region = |name: &str| self.slices.as_ref()?.output(name).cloned();
+        let region = |name: &str| self.slices.as_ref()?.outputs.get(name).cloned();
         let outputs = self.model.outputs.iter().map(|output| RequestedOutput {
             name: output.name.clone(),
             region: region(&output.name),
@@ -100,7 +109,8 @@ impl Requests {
     fn input(&self, index: usize, stream: usize, step: usize) -> Option<InputTensor> {
         let info = self.model.inputs.get(index)?;
         let first = tensor(self.data.step(stream, step)?, index)?;
-        let data = match self.slice(index, stream, step) {
+        let slice = self.slices.as_ref().and_then(|s| s.inputs.get(&(index, stream, step)));
+        let data = match slice {
             Some(slice) => InputData::Region(slice.clone()),
             None => InputData::Inline(self.input_bytes(index, stream, step)),
         };
@@ -112,8 +122,17 @@ impl Requests {
         })
     }
 
-    fn slice(&self, index: usize, stream: usize, step: usize) -> Option<&RegionSlice> {
-        self.slices.as_ref()?.input(index, stream, step)
+    /// What the outputs must be: joined over the batch, as the server's response is; empty where nothing is expected.
+    fn expected_outputs(&self, stream: usize, step: usize) -> Vec<ExpectedOutput> {
+        let output = |index: usize, name: &str| {
+            let steps = self.data.batch(stream, step, self.batch_size);
+            // Compared only where every step of the batch has an expectation.
+            let pieces: Option<Vec<_>> =
+                steps.map(|step| step.expected.get(index).and_then(Option::as_ref)).collect();
+            Some(ExpectedOutput { name: name.to_owned(), data: join(pieces?.into_iter()) })
+        };
+        let outputs = self.model.outputs.iter().enumerate();
+        outputs.filter_map(|(index, info)| output(index, &info.name)).collect()
     }
 
     /// What the request holds for an input: its data in each step of the batch.
@@ -157,11 +176,8 @@ impl RequestSource for Requests {
         if self.slices.is_some() || self.data.step(stream, step)?.expected.is_empty() {
             return None;
         }
-        let at = (stream, step);
-        let expected = self
-            .made(stream, step)?
-            .expected
-            .get_or_init(|| expected_outputs(&self.data, &self.model, self.batch_size, at));
+        let expected = &self.made(stream, step)?.expected;
+        let expected = expected.get_or_init(|| self.expected_outputs(stream, step));
         (!expected.is_empty()).then_some(expected)
     }
 

@@ -4,7 +4,7 @@ use galatea_types::DataType::{self, *};
 use tempfile::TempDir;
 
 use super::{
-    super::testing::{Recorder, model, settings},
+    super::tests::{Recorder, model, settings},
     *,
 };
 

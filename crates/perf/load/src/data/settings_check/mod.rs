@@ -10,9 +10,7 @@ use galatea_perf_types::{
 /// was given, whatever `settings.calls.asynchronous` is here.
 pub fn check_settings(settings: &Settings, model: &ModelInfo) -> Result<()> {
     check_batch_size(settings, model)?;
-    let asynchronous = settings.calls.asynchronous
-        || (model.is_sequence() && !settings.calls.forced_sync)
-        || settings.calls.streaming;
+    let asynchronous = settings.is_asynchronous(model);
     check_calls(settings, model, asynchronous)?;
     check_sequences(settings, model, asynchronous)
 }

@@ -6,14 +6,14 @@ use galatea_perf_types::{
 };
 use galatea_types::DataType;
 
-use super::{super::testing, *};
+use super::{super::tests, *};
 
 fn model() -> ModelInfo {
-    testing::model(&[(DataType::Int32, &[1])])
+    tests::model(&[(DataType::Int32, &[1])])
 }
 
 fn settings() -> Settings {
-    testing::settings(DataSource::Random)
+    tests::settings(DataSource::Random)
 }
 
 #[track_caller]

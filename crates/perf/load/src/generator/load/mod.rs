@@ -214,12 +214,13 @@ impl LoadGenerator for Load {
     }
 
     fn reset_idle_time(&mut self) {
-        self.idle = self.workers.iter().map(|worker| worker.idle.idle()).collect();
+        self.idle = self.workers.iter().map(|worker| worker.idle.idle(Instant::now())).collect();
     }
 
     fn idle_time(&self) -> Duration {
         let idle = self.workers.iter().zip(&self.idle);
-        let idle = idle.map(|(worker, before)| worker.idle.idle().saturating_sub(*before));
+        let idle =
+            idle.map(|(worker, before)| worker.idle.idle(Instant::now()).saturating_sub(*before));
         let active = self.active.max(1);
         idle.take(active).sum::<Duration>() / u32::try_from(active).unwrap_or(u32::MAX)
     }

@@ -1,23 +1,24 @@
 //! What is measured.
 
 use galatea_command_line::{Kind, set};
+use galatea_perf_types::settings::Verbosity;
 
 use super::{
-    super::{error::OptionError, reading::Reading, setting},
+    super::{error::OptionError, reading::unsupported, setting},
     row::{Row, ignored, switch, value},
 };
 
 pub const ROWS: &[Row] = &[
-    value("", "model", "Name of the model to load. Required.", |given, v| v.put(&mut given.model_name))
+    value("", "model", "Name of the model to load. Required.", |given, v| v.put(&mut given.settings.model_name))
     .short('m'),
-    value("", "version", "Version of the model. Without it the server chooses.", |given, v| v.put(&mut given.model_version))
+    value("", "version", "Version of the model. Without it the server chooses.", |given, v| v.put(&mut given.settings.model_version))
     .short('x'),
     value(
         "bls-composing-models",
         "model[:version],...",
         "Models which the one under load calls by itself (BLS): their share of the time is reported \
          like that of an ensemble's steps.",
-        set!(|given, models| given.bls_composing_models.extend(setting::composing_models(models)?)),
+        set!(|given, models| given.settings.bls_composing_models.extend(setting::composing_models(models)?)),
     ),
     value(
         "service-kind",
@@ -30,7 +31,7 @@ pub const ROWS: &[Row] = &[
                  over HTTP or gRPC",
                 kind.text
             ))),
-            _ => Err(kind.unsupported("The available option is 'triton'.")),
+            _ => Err(unsupported(kind, "The available option is 'triton'.")),
         },
     ),
     ignored(
@@ -68,7 +69,10 @@ pub const ROWS: &[Row] = &[
     switch(
         "",
         "Report every window as it ends, and split up the client's time. Given twice: in more detail.",
-        set!(|given, _| given.verbosity = given.verbosity.saturating_add(1)),
+        set!(|given, _| given.settings.verbosity = match given.settings.verbosity {
+            Verbosity::Quiet => Verbosity::Verbose,
+            Verbosity::Verbose | Verbosity::Extra => Verbosity::Extra,
+        }),
     )
     .short('v'),
     Row::version("Print the version."),

@@ -7,7 +7,12 @@ use galatea_command_line::{Occurrence, set};
 use galatea_perf_types::settings::SharedMemory;
 
 use super::{
-    super::{error::OptionError, range, reading::Reading, setting},
+    super::{
+        error::OptionError,
+        range,
+        reading::{at_least, choice, failed, number, unsupported},
+        setting,
+    },
     row::{Row, switch, value},
 };
 
@@ -16,7 +21,7 @@ pub const ROWS: &[Row] = &[
         "",
         "n",
         "Batch size of every request. Default 1.",
-        set!(|given, text| given.batch_size = text.at_least(1, "be > 0.")?),
+        set!(|given, text| given.settings.batch_size = at_least(text, 1, "be > 0.")?),
     )
     .short('b')
     .meaning("batch size"),
@@ -33,7 +38,8 @@ pub const ROWS: &[Row] = &[
                 "zero" => given.zero_input = true,
                 "random" => {}
                 _ => {
-                    return Err(text.unsupported(
+                    return Err(unsupported(
+                        text,
                         "The available options are 'zero', 'random', path to a directory, or a json \
                          file.",
                     ));
@@ -48,7 +54,7 @@ pub const ROWS: &[Row] = &[
         "Dimensions of an input that leaves some open, without the batch. Once for each such input.",
         |given, text| {
             let (name, dimensions) = setting::shape(text)?;
-            given.shapes.insert(name, dimensions);
+            given.settings.data.shapes.insert(name, dimensions);
             Ok(())
         },
     ),
@@ -56,13 +62,13 @@ pub const ROWS: &[Row] = &[
         "string-length",
         "n",
         "Length of random strings. Default 128.",
-        set!(|given, text| given.string_length = text.at_least(1, "be > 0")?),
+        set!(|given, text| given.settings.data.string_length = at_least(text, 1, "be > 0")?),
     ),
     value(
         "string-data",
         "text",
         "The string to fill string inputs with instead of random ones.",
-        |given, v| v.put(&mut given.string_data),
+        |given, v| v.put(&mut given.settings.data.string_data),
     ),
     value(
         "shared-memory",
@@ -76,7 +82,7 @@ pub const ROWS: &[Row] = &[
             }
             let choices = [("none", SharedMemory::None), ("system", SharedMemory::System)];
             let available = "The available options are 'system', 'cuda', or 'none'.";
-            given.shared_memory = text.choice(&choices, available)?;
+            given.settings.shared_memory = choice(text, &choices, available)?;
             Ok(())
         },
     ),
@@ -84,22 +90,22 @@ pub const ROWS: &[Row] = &[
         "output-shared-memory-size",
         "bytes",
         "Room for an output whose size cannot be known beforehand, per batch element. Default 102400.",
-        set!(|given, text| given.output_region_size = text.at_least(0, "be >= 0.")?),
+        set!(|given, text| given.settings.output_region_size = at_least(text, 0, "be >= 0.")?),
     ),
     value(
         "sequence-length",
         "n",
         "Requests of a sequence. Default 20, or as many as the input data has.",
         |given, text| {
-            let length: i64 = text.at_least(i128::from(i64::MIN), "")?;
+            let length: i64 = at_least(text, i128::from(i64::MIN), "")?;
             match u64::try_from(length) {
-                Ok(length) if length > 0 => given.sequences.length = length,
+                Ok(length) if length > 0 => given.settings.sequences.length = length,
                 _ => given.warn(
                     "The sequence length must be > 0. Perf Analyzer will use default value if it is \
                      measuring on sequence model.",
                 ),
             }
-            given.sequences.length_specified = true;
+            given.settings.sequences.length_specified = true;
             Ok(())
         },
     ),
@@ -107,7 +113,7 @@ pub const ROWS: &[Row] = &[
         "sequence-length-variation",
         "percent",
         "How far sequences may be longer or shorter than that. Default 20.",
-        set!(|given, text| given.sequences.length_variation = text.finite()?),
+        set!(|given, text| given.settings.sequences.length_variation = number(text)?),
     ),
     value(
         "sequence-id-range",
@@ -116,8 +122,8 @@ pub const ROWS: &[Row] = &[
          an end.",
         |given, text| {
             let (first, count) = range::sequence_ids(text)?;
-            given.sequences.first_id = first;
-            given.sequences.id_count = count;
+            given.settings.sequences.first_id = first;
+            given.settings.sequences.id_count = count;
             Ok(())
         },
     ),
@@ -125,13 +131,13 @@ pub const ROWS: &[Row] = &[
         "input-tensor-format",
         "binary|json",
         "How inputs travel over HTTP. Default binary.",
-        set!(|given, text| given.input_format = tensor_format(text)?),
+        set!(|given, text| given.settings.data.input_format = tensor_format(text)?),
     ),
     value(
         "output-tensor-format",
         "binary|json",
         "How outputs travel over HTTP. Default binary.",
-        set!(|given, text| given.output_format = tensor_format(text)?),
+        set!(|given, text| given.settings.data.output_format = tensor_format(text)?),
     ),
     value(
         "request-parameter",
@@ -139,8 +145,8 @@ pub const ROWS: &[Row] = &[
         "A parameter of every request; type bool, int or string. May be repeated. gRPC only.",
         |given, text| {
             let (name, value) = setting::request_parameter(text)?;
-            given.request_parameters.retain(|(other, _)| *other != name);
-            given.request_parameters.push((name, value));
+            given.settings.request_parameters.retain(|(other, _)| *other != name);
+            given.settings.request_parameters.push((name, value));
             Ok(())
         },
     ),
@@ -149,7 +155,7 @@ pub const ROWS: &[Row] = &[
     value("data-directory", "path", "Deprecated: --input-data path.", |given, text| {
         let path = PathBuf::from(&text.text);
         if !path.exists() {
-            return Err(text.failed(format!("There is no '{}'.", text.text)));
+            return Err(failed(text, format!("There is no '{}'.", text.text)));
         }
         given.user_data.push(path);
         Ok(())
@@ -160,6 +166,6 @@ fn tensor_format(text: &Occurrence) -> Result<TensorFormat, OptionError> {
     match text.text.to_ascii_lowercase().as_str() {
         "binary" => Ok(TensorFormat::Binary),
         "json" => Ok(TensorFormat::Json),
-        _ => Err(text.unsupported("The available options are 'binary' or 'json'.")),
+        _ => Err(unsupported(text, "The available options are 'binary' or 'json'.")),
     }
 }

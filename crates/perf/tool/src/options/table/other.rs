@@ -5,7 +5,10 @@ use std::path::Path;
 use galatea_command_line::{Occurrence, set};
 
 use super::{
-    super::{given::Given, reading::Reading},
+    super::{
+        given::Given,
+        reading::{at_least, choice, failed, file_name},
+    },
     row::{Outcome, Row, switch, value},
 };
 
@@ -14,13 +17,13 @@ pub const ROWS: &[Row] = &[
         "",
         "file",
         "Write the results as CSV.",
-        set!(|given, text| given.csv_file = Some(text.file_name()?)),
+        set!(|given, text| given.settings.csv_file = Some(file_name(text)?)),
     )
     .short('f'),
     switch(
         "verbose-csv",
         "More columns in the CSV: average latency, the client's times, GPU metrics.",
-        |given, v| v.put(&mut given.verbose_csv),
+        |given, v| v.put(&mut given.settings.verbose_csv),
     ),
     value(
         "profile-export-file",
@@ -28,9 +31,9 @@ pub const ROWS: &[Row] = &[
         "Write every request's timestamps and data as JSON. The file must not exist yet.",
         |given, text| {
             if Path::new(&text.text).exists() {
-                return Err(text.failed("Path must not already exist."));
+                return Err(failed(text, "Path must not already exist."));
             }
-            given.profile_export_file = Some(text.file_name()?);
+            given.settings.profile_export_file = Some(file_name(text)?);
             Ok(())
         },
     ),
@@ -49,7 +52,7 @@ pub const ROWS: &[Row] = &[
         "metrics-interval",
         "msec",
         "How often they are read. Default 1000.",
-        set!(|given, text| given.metrics_interval = Some(text.at_least(1, "be > 0 msecs.")?)),
+        set!(|given, text| given.metrics_interval = Some(at_least(text, 1, "be > 0 msecs.")?)),
     ),
     value(
         "trace-level",
@@ -62,7 +65,7 @@ pub const ROWS: &[Row] = &[
         "n",
         "Set the server's tracing: one request in so many. The server's default is 1000.",
         |given, text| {
-            let rate: u64 = text.at_least(0, "be >= 0.")?;
+            let rate: u64 = at_least(text, 0, "be >= 0.")?;
             set_trace(given, "trace_rate", rate)
         },
     ),
@@ -71,7 +74,7 @@ pub const ROWS: &[Row] = &[
         "n",
         "Set the server's tracing: how many traces at most; -1 for no bound.",
         |given, text| {
-            let count: i64 = text.at_least(-1, "be >= 0 or set to -1 (default).")?;
+            let count: i64 = at_least(text, -1, "be >= 0 or set to -1 (default).")?;
             set_trace(given, "trace_count", count)
         },
     ),
@@ -80,7 +83,7 @@ pub const ROWS: &[Row] = &[
         "n",
         "Set the server's tracing: a new trace file after so many traces; 0 for one file at exit.",
         |given, text| {
-            let frequency: u64 = text.at_least(0, "be >= 0.")?;
+            let frequency: u64 = at_least(text, 0, "be >= 0.")?;
             set_trace(given, "log_frequency", frequency)
         },
     ),
@@ -90,8 +93,8 @@ pub const ROWS: &[Row] = &[
 fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
     let choices = [("OFF", "OFF"), ("TIMESTAMPS", "TIMESTAMPS"), ("TENSORS", "TENSORS")];
     let available = "The available options are 'OFF', 'TIMESTAMPS', or 'TENSORS'.";
-    let level = text.choice(&choices, available)?;
-    let levels = given.trace.entry("trace_level".to_owned()).or_default();
+    let level = choice(text, &choices, available)?;
+    let levels = given.settings.trace.fields.entry("trace_level".to_owned()).or_default();
     levels.retain(|other| level != "OFF" && other != "OFF" && other != level);
     levels.push(level.to_owned());
     Ok(())
@@ -99,6 +102,6 @@ fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
 
 /// Numbers travel as text in the trace extension.
 fn set_trace(given: &mut Given, field: &str, value: impl ToString) -> Outcome {
-    given.trace.insert(field.to_owned(), vec![value.to_string()]);
+    given.settings.trace.fields.insert(field.to_owned(), vec![value.to_string()]);
     Ok(())
 }

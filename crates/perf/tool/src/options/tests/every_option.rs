@@ -149,10 +149,10 @@ const LINES: &[(&str, Check)] = &[
     ("-i grpc --grpc-compression-algorithm deflate", |s| s.compression == Compression::Deflate),
     ("-i grpc --ssl-grpc-use-ssl", |s| s.tls.is_some()),
     ("-u https://h --ssl-https-verify-peer 0", |s| {
-        s.tls.as_ref().is_some_and(|tls| !tls.verify_peer)
+        s.tls.as_ref().is_some_and(|tls| tls.skips_peer)
     }),
     ("-u https://h --ssl-https-verify-host 0", |s| {
-        s.tls.as_ref().is_some_and(|tls| !tls.verify_host)
+        s.tls.as_ref().is_some_and(|tls| tls.skips_host)
     }),
     ("-u https://h --ssl-https-client-certificate-type DER", |s| {
         s.tls.as_ref().is_some_and(|tls| tls.certificate_is_der && !tls.private_key_is_der)

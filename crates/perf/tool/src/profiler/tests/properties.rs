@@ -5,9 +5,9 @@ use std::time::Duration;
 use galatea_perf_types::settings::Window;
 
 use super::{
+    super::latency::LatencyFigures,
     fake::{MILLI, SECOND, Sent, after},
     fake_run::FakeRun,
-    latency::LatencyFigures,
 };
 
 /// Numbers that look random and are the same every time.
@@ -72,7 +72,7 @@ fn a_merged_result_is_the_pooled_one() {
         assert_eq!(point.client.duration_ns, end - begin);
         let rate = pooled.len() as f64 * SECOND as f64 / (end - begin) as f64;
         assert!((point.client.infer_per_sec / rate - 1.0).abs() < 1e-6);
-        assert_eq!(point.server.as_ref().unwrap().counters.success_count, pooled.len() as u64);
+        assert_eq!(point.server.as_ref().unwrap().counters.success.count, pooled.len() as u64);
         let windows: u64 = point.windows.iter().map(|window| window.duration_ns).sum();
         assert_eq!(windows, point.client.duration_ns);
     }
@@ -119,6 +119,6 @@ fn a_fixed_number_of_requests_counts_to_the_last() {
         let (outcome, _) = fake_run.run();
         let [point] = outcome.points.as_slice() else { panic!("{outcome:?}") };
         assert_eq!(point.client.request_count, 40);
-        assert_eq!(point.server.as_ref().unwrap().counters.success_count, 40);
+        assert_eq!(point.server.as_ref().unwrap().counters.success.count, 40);
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use galatea_client::CountAndTime;
 use galatea_perf_types::{
     console::Console,
     failure::{Failure, Result},
@@ -317,24 +318,19 @@ impl ServerStatistics for FakeStatistics {
 impl FakeModel {
     fn after(&self, requests: u64) -> ((String, String), ModelCounters) {
         let one = &self.per_request;
+        let times =
+            |of: CountAndTime| CountAndTime { count: of.count * requests, ns: of.ns * requests };
         let counters = ModelCounters {
-            success_count: one.success_count * requests,
+            success: times(one.success),
             inference_count: one.inference_count * requests,
             execution_count: one.execution_count * requests,
             executed_items: one.executed_items * requests,
-            queue_count: one.queue_count * requests,
-            compute_input_count: one.compute_input_count * requests,
-            compute_infer_count: one.compute_infer_count * requests,
-            compute_output_count: one.compute_output_count * requests,
-            cache_hit_count: one.cache_hit_count * requests,
-            cache_miss_count: one.cache_miss_count * requests,
-            cumulative_time_ns: one.cumulative_time_ns * requests,
-            queue_time_ns: one.queue_time_ns * requests,
-            compute_input_time_ns: one.compute_input_time_ns * requests,
-            compute_infer_time_ns: one.compute_infer_time_ns * requests,
-            compute_output_time_ns: one.compute_output_time_ns * requests,
-            cache_hit_time_ns: one.cache_hit_time_ns * requests,
-            cache_miss_time_ns: one.cache_miss_time_ns * requests,
+            queue: times(one.queue),
+            compute_input: times(one.compute_input),
+            compute_infer: times(one.compute_infer),
+            compute_output: times(one.compute_output),
+            cache_hit: times(one.cache_hit),
+            cache_miss: times(one.cache_miss),
         };
         ((self.name.to_owned(), self.version.to_owned()), counters)
     }
@@ -342,19 +338,15 @@ impl FakeModel {
 
 /// Times of one request in microseconds: all of it, queue, input, infer, output.
 pub(super) fn per_request([total, queue, input, infer, output]: [u64; 5]) -> ModelCounters {
+    let times = |micros| CountAndTime { count: 1, ns: micros * MICRO };
     ModelCounters {
-        success_count: 1,
+        success: times(total),
         inference_count: 1,
         execution_count: 1,
-        queue_count: 1,
-        compute_input_count: 1,
-        compute_infer_count: 1,
-        compute_output_count: 1,
-        cumulative_time_ns: total * MICRO,
-        queue_time_ns: queue * MICRO,
-        compute_input_time_ns: input * MICRO,
-        compute_infer_time_ns: infer * MICRO,
-        compute_output_time_ns: output * MICRO,
+        queue: times(queue),
+        compute_input: times(input),
+        compute_infer: times(infer),
+        compute_output: times(output),
         ..ModelCounters::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Points that real runs measured (see testdata): what they printed, with fractions chosen so that the sums of
 //! the text report and those of the CSV both come out.
 
-use galatea_client::Protocol;
+use galatea_client::{CountAndTime, Protocol};
 use galatea_perf_types::{
     settings::{Load, Range, Settings, Verbosity},
     status::{LoadPoint, ModelCounters, PerfStatus, ServerStats},
@@ -58,28 +58,25 @@ pub(crate) fn cached_point() -> PerfStatus {
     average(&mut status, 220.0, 836);
     calls(&mut status, [217.0, 57.0, 0.0]);
     status.server = Some(server(ModelCounters {
-        success_count: 8469,
-        queue_count: 8469,
-        cache_hit_count: 8468,
-        cache_miss_count: 1,
-        cumulative_time_ns: 8469 * nanos(13.5),
-        queue_time_ns: 8469 * nanos(2.5),
-        cache_hit_time_ns: 8468 * nanos(3.5),
-        cache_miss_time_ns: nanos(75.0),
+        success: times(8469, 13.5),
+        queue: times(8469, 2.5),
+        cache_hit: times(8468, 3.5),
+        cache_miss: times(1, 75.0),
         ..counters(1, [0.0, 0.0, 37.0, 48614.0, 182.0])
     }));
     status
 }
 
+fn times(count: u64, average: f64) -> CountAndTime {
+    CountAndTime { count, ns: count * nanos(average) }
+}
+
 /// Counters of a model of which all responses came from the cache.
 fn hits(count: u64, [total, queue, hit]: [f64; 3]) -> ModelCounters {
     ModelCounters {
-        success_count: count,
-        queue_count: count,
-        cache_hit_count: count,
-        cumulative_time_ns: count * nanos(total),
-        queue_time_ns: count * nanos(queue),
-        cache_hit_time_ns: count * nanos(hit),
+        success: times(count, total),
+        queue: times(count, queue),
+        cache_hit: times(count, hit),
         ..ModelCounters::default()
     }
 }

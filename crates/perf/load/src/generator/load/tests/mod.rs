@@ -1,5 +1,7 @@
 //! Load against a server that the test controls.
 
+mod fake_server;
+
 use bytes::Bytes;
 use galatea_client::{InferTemplate, InputData, InputTensor, TensorFormat};
 use galatea_perf_types::{
@@ -10,7 +12,7 @@ use galatea_perf_types::{
 use galatea_test_support::eventually;
 use galatea_types::DataType;
 
-use super::super::fake_server::{Answer, FakeServer};
+use self::fake_server::{Answer, FakeServer};
 use super::*;
 
 struct Source {

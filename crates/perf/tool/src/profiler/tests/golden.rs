@@ -1,6 +1,6 @@
 //! The report of every mode.
 
-use galatea_client::Protocol;
+use galatea_client::{CountAndTime, Protocol};
 use galatea_perf_types::{
     model::{ComposingModel, SchedulingKind},
     settings::{Distribution, Load, MetricsSettings, Range, Search, Verbosity, Window},
@@ -320,7 +320,7 @@ fn cache() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.response_cache = true;
     let counters = &mut fake_run.models[0].per_request;
-    (counters.cache_miss_count, counters.cache_miss_time_ns) = (1, 25 * MICRO);
+    counters.cache_miss = CountAndTime { count: 1, ns: 25 * MICRO };
     fake_run.check("cache");
 }
 
@@ -333,7 +333,7 @@ fn cached_ensemble() {
     fake_run.model.top_level_response_cache = true;
     fake_run.model.composing = vec![step("encode", vec![])];
     let mut outer = fake_ensemble("outer", 40);
-    (outer.per_request.cache_hit_count, outer.per_request.cache_hit_time_ns) = (1, 30 * MICRO);
+    outer.per_request.cache_hit = CountAndTime { count: 1, ns: 30 * MICRO };
     fake_run.models = vec![outer];
     fake_run.check("cached_ensemble");
 }

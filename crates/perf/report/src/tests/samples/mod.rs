@@ -2,6 +2,7 @@
 
 mod points;
 
+use galatea_client::CountAndTime;
 use galatea_perf_types::{
     model::{ModelInfo, SchedulingKind},
     settings::Settings,
@@ -77,20 +78,15 @@ pub(crate) fn counters(
     count: u64,
     [total, queue, input, infer, output]: [f64; 5],
 ) -> ModelCounters {
-    let sum = |average| nanos(average) * count;
+    let times = |average| CountAndTime { count, ns: nanos(average) * count };
     ModelCounters {
-        success_count: count,
+        success: times(total),
         inference_count: count,
         execution_count: count,
-        queue_count: count,
-        compute_input_count: count,
-        compute_infer_count: count,
-        compute_output_count: count,
-        cumulative_time_ns: sum(total),
-        queue_time_ns: sum(queue),
-        compute_input_time_ns: sum(input),
-        compute_infer_time_ns: sum(infer),
-        compute_output_time_ns: sum(output),
+        queue: times(queue),
+        compute_input: times(input),
+        compute_infer: times(infer),
+        compute_output: times(output),
         ..ModelCounters::default()
     }
 }

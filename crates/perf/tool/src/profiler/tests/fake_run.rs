@@ -10,7 +10,7 @@ use galatea_perf_types::{
 };
 
 use super::{
-    Outcome, Profiler,
+    super::{Outcome, Profiler},
     fake::{
         Behaviour, FakeClock, FakeGpu, FakeLoad, FakeModel, FakeStatistics, MICRO, MILLI, Sent,
         Transcript, World, after, per_request,

@@ -1,0 +1,3 @@
+//! What the tests of all reports share.
+
+pub(crate) mod samples;

@@ -1,0 +1,6 @@
+//! Whole runs with a fake clock and a fake server.
+
+mod fake;
+mod fake_run;
+mod golden;
+mod properties;
