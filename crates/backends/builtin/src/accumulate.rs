@@ -1,13 +1,14 @@
 //! What the models of sequences have in common: configurations that they are made for, and what they read of a request.
 
-use galatea_config::{Diagnostic, FieldPath, ModelConfig, Scheduling, SequenceControl, TensorSpec};
+use galatea_backend::misconfigured;
+use galatea_config::{FieldPath, ModelConfig, Scheduling, SequenceControl, TensorSpec};
 use galatea_types::{Buffer, Code, DataType, Error, InferRequest, Result, Tensor};
 
 use crate::{content::input, stream::words};
 
 /// The error of a configuration that a backend is not made for.
 pub(crate) fn unfit(text: &str, field: impl Into<FieldPath>, advice: &str) -> Error {
-    Diagnostic::error(text).about(field).with_advice(advice).into_unplaced_error(Code::InvalidArg)
+    misconfigured(Code::InvalidArg, text, field, advice)
 }
 
 /// Checks that a model of sequences has just the control inputs of these names. `text`: what is said if not.

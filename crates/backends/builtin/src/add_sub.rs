@@ -2,55 +2,26 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_config::ModelConfig;
-use galatea_types::{DataType, Error, InferRequest, Memory, Result, Shape, Tensor};
+use galatea_types::{DataType, Error, InferRequest, Memory, Result, Tensor};
 
 use crate::{
     arithmetic::{Operation, apply, is_supported},
     content::check_content,
+    model::computing_model,
 };
-
-/// Configurations and requests that do not have the tensors of an `add_sub` model.
-#[derive(Debug, thiserror::Error)]
-enum TensorsError {
-    #[error("add_sub model '{model}' needs one data type for all tensors, other than BOOL")]
-    Types { model: String },
-    #[error("add_sub model '{model}' needs INPUT0, INPUT1, OUTPUT0 and OUTPUT1")]
-    Names { model: String },
-    #[error("the request has no input '{name}'")]
-    NoInput { name: &'static str },
-    #[error("INPUT0 is {} {} but INPUT1 is {} {}", first.0, first.1, second.0, second.1)]
-    Differ { first: Box<(DataType, Shape)>, second: Box<(DataType, Shape)> },
-}
-
-impl From<TensorsError> for Error {
-    fn from(error: TensorsError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
-    }
-}
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     check(&context.config)?;
-    Ok(Box::new(AddSubModel))
+    computing_model(true, |_| {
+        let outputs = [("OUTPUT0", Operation::Add), ("OUTPUT1", Operation::Subtract)];
+        Ok(AddSubInstance { outputs: outputs.map(|(name, operation)| (name.into(), operation)) })
+    })
 }
 
 /// Answers `OUTPUT0 = INPUT0 + INPUT1` and `OUTPUT1 = INPUT0 - INPUT1`, element by element, for every type
 /// but `BOOL`. Integers wrap around; `BYTES` elements are decimal whole numbers.
-struct AddSubModel;
-
-impl Model for AddSubModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(AddSubInstance {
-            outputs: [("OUTPUT0".into(), Operation::Add), ("OUTPUT1".into(), Operation::Subtract)],
-        }))
-    }
-
-    fn computes_on_any_thread(&self) -> bool {
-        true
-    }
-}
-
 struct AddSubInstance {
     outputs: [(Arc<str>, Operation); 2],
 }
@@ -75,9 +46,10 @@ impl AddSubInstance {
         let request = &pending.request;
         let (a, b) = (input(request, "INPUT0")?, input(request, "INPUT1")?);
         if (a.data_type, &a.shape) != (b.data_type, &b.shape) {
-            let [first, second] =
-                [a, b].map(|tensor| Box::new((tensor.data_type, tensor.shape.clone())));
-            return Err(TensorsError::Differ { first, second }.into());
+            return Err(Error::invalid_arg(format!(
+                "INPUT0 is {} {} but INPUT1 is {} {}",
+                a.data_type, a.shape, b.data_type, b.shape
+            )));
         }
         let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
         let compute = |(name, operation): &(Arc<str>, Operation)| {
@@ -90,13 +62,17 @@ impl AddSubInstance {
 }
 
 fn input<'a>(request: &'a InferRequest, name: &'static str) -> Result<&'a Tensor> {
-    let tensor = request.input(name).ok_or(TensorsError::NoInput { name })?;
+    let missing = || Error::invalid_arg(format!("the request has no input '{name}'"));
+    let tensor = request.input(name).ok_or_else(missing)?;
     check_content(tensor)?;
     Ok(tensor)
 }
 
-fn check(config: &ModelConfig) -> Result<(), TensorsError> {
-    let model = config.name().to_string();
+fn check(config: &ModelConfig) -> Result<()> {
+    let needs = |what| {
+        let model = config.name();
+        Err(Error::invalid_arg(format!("add_sub model '{model}' needs {what}")))
+    };
     let all = [config.input("INPUT0"), config.input("INPUT1")]
         .into_iter()
         .chain([config.output("OUTPUT0"), config.output("OUTPUT1")]);
@@ -105,7 +81,7 @@ fn check(config: &ModelConfig) -> Result<(), TensorsError> {
         Some([first, rest @ ..]) if rest.iter().all(|t| t == first) && is_supported(*first) => {
             Ok(())
         }
-        Some(_) => Err(TensorsError::Types { model }),
-        None => Err(TensorsError::Names { model }),
+        Some(_) => needs("one data type for all tensors, other than BOOL"),
+        None => needs("INPUT0, INPUT1, OUTPUT0 and OUTPUT1"),
     }
 }

@@ -1,6 +1,9 @@
 //! Sums and differences of tensors.
 
-use std::num::ParseIntError;
+use std::{
+    num::ParseIntError,
+    ops::{Add, Sub},
+};
 
 use galatea_backend::OutputBuffer;
 use galatea_types::{DataType, Error, Result, byte_strings};
@@ -43,28 +46,26 @@ fn apply_fixed(
     b: &[u8],
     result: &mut [u8],
 ) -> Result<()> {
-    macro_rules! integers {
-        ($t:ty) => {
+    macro_rules! elements {
+        ($t:ty, $add:expr, $subtract:expr) => {
             zip(a, b, result, |a, b| {
                 let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
                 match op {
-                    Operation::Add => a.wrapping_add(b),
-                    Operation::Subtract => a.wrapping_sub(b),
+                    Operation::Add => $add(a, b),
+                    Operation::Subtract => $subtract(a, b),
                 }
                 .to_le_bytes()
             })
         };
     }
+    macro_rules! integers {
+        ($t:ty) => {
+            elements!($t, <$t>::wrapping_add, <$t>::wrapping_sub)
+        };
+    }
     macro_rules! floats {
         ($t:ty) => {
-            zip(a, b, result, |a, b| {
-                let (a, b) = (<$t>::from_le_bytes(a), <$t>::from_le_bytes(b));
-                match op {
-                    Operation::Add => a + b,
-                    Operation::Subtract => a - b,
-                }
-                .to_le_bytes()
-            })
+            elements!($t, Add::add, Sub::sub)
         };
     }
     match data_type {

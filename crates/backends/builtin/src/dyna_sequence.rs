@@ -6,13 +6,14 @@ use std::{
     time::Duration,
 };
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_config::{ControlKind, FieldPath, SequenceControl};
 use galatea_types::{DataType, Error, InferRequest, Result, Tensor, byte_strings};
 
 use crate::{
     accumulate::{answer, check_controls, check_single, check_vectors, flag, sum, unfit},
     content::input,
+    model::model,
     parameter::whole_number,
 };
 
@@ -22,7 +23,7 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     check_ids(check_controls(config, &["START", "END", "READY", "CORRID"], text)?)?;
     check_vectors(config)?;
     let delay = Duration::from_millis(whole_number(config, "execute_delay_ms")?);
-    Ok(Box::new(DynaSequenceModel { delay }))
+    model(move |_| Ok(DynaSequenceInstance { sums: HashMap::new(), delay }))
 }
 
 fn check_ids(controls: &[SequenceControl]) -> Result<()> {
@@ -44,16 +45,6 @@ fn check_ids(controls: &[SequenceControl]) -> Result<()> {
 /// that is not `READY` changes nothing. The sum is kept by the id in `CORRID` (UINT64, or a number as a text).
 ///
 /// The model parameter `execute_delay_ms`, a whole number, delays each execution.
-struct DynaSequenceModel {
-    delay: Duration,
-}
-
-impl Model for DynaSequenceModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(DynaSequenceInstance { sums: HashMap::new(), delay: self.delay }))
-    }
-}
-
 struct DynaSequenceInstance {
     sums: HashMap<u64, i32>,
     delay: Duration,

@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_config::ModelConfig;
 use galatea_types::{Error, InferRequest, ParameterValue, Parameters, Result, Tensor};
 
-use crate::wiring::Wiring;
+use crate::{model::model, wiring::Wiring};
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     let config = &context.config;
     let failure = failure_of_model(config)?;
     if failure == Some(Failure::Load) {
-        return Err(FailingError::Load { model: config.name().clone() }.into());
+        return Err(Error::internal(format!("model '{}' fails to load", config.name())));
     }
-    let wiring = Arc::new(Wiring::from_config(config)?);
-    Ok(Box::new(FailingModel { wiring, failure, name: config.name().clone() }))
+    let (wiring, name) = (Arc::new(Wiring::from_config(config)?), config.name().clone());
+    model(move |spec| match failure {
+        Some(Failure::Creation) => {
+            Err(Error::internal(format!("instance '{}' fails to start", spec.name)))
+        }
+        _ => Ok(FailingInstance { wiring: wiring.clone(), failure, name: name.clone() }),
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,52 +43,11 @@ impl Failure {
     }
 }
 
-/// The failures that were asked for, and a parameter that asks for an unknown one.
-#[derive(Debug, thiserror::Error)]
-enum FailingError {
-    #[error("model '{model}' fails to load")]
-    Load { model: Arc<str> },
-    #[error("instance '{instance}' fails to start")]
-    Creation { instance: String },
-    #[error("model '{model}' was told to fail")]
-    Execute { model: Arc<str> },
-    #[error(
-        "parameter 'fail' of model '{model}' is '{value}', not load, creation, execute or panic"
-    )]
-    Parameter { model: Arc<str>, value: String },
-}
-
-impl From<FailingError> for Error {
-    fn from(error: FailingError) -> Self {
-        let new = match error {
-            FailingError::Parameter { .. } => Error::invalid_arg,
-            _ => Error::internal,
-        };
-        new(error.to_string()).with_source(error)
-    }
-}
-
 /// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure stays where it happened.
 ///
 /// The model parameter `fail` makes every load (`load`), every instance (`creation`) or every request
 /// (`execute`) fail, or every execution panic (`panic`). The request parameter `fail` does the last two
 /// for its own request (`execute`) or for the batch it is in (`panic`).
-struct FailingModel {
-    wiring: Arc<Wiring>,
-    failure: Option<Failure>,
-    name: Arc<str>,
-}
-
-impl Model for FailingModel {
-    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        if self.failure == Some(Failure::Creation) {
-            return Err(FailingError::Creation { instance: spec.name.to_string() }.into());
-        }
-        let (wiring, name) = (self.wiring.clone(), self.name.clone());
-        Ok(Box::new(FailingInstance { wiring, failure: self.failure, name }))
-    }
-}
-
 struct FailingInstance {
     wiring: Arc<Wiring>,
     failure: Option<Failure>,
@@ -107,7 +71,7 @@ impl FailingInstance {
             #[expect(clippy::panic, reason = "the wall around instances is tested with it")]
             Some(Failure::Panic) => panic!("model '{}' was told to panic", self.name),
             Some(Failure::Execute) => {
-                Err(FailingError::Execute { model: self.name.clone() }.into())
+                Err(Error::internal(format!("model '{}' was told to fail", self.name)))
             }
             _ => self.wiring.answer(request),
         }
@@ -118,8 +82,12 @@ fn failure_of_model(config: &ModelConfig) -> Result<Option<Failure>> {
     let Some(name) = config.parameters().get("fail") else {
         return Ok(None);
     };
-    let model = config.name().clone();
-    let unknown = || FailingError::Parameter { model, value: name.clone() }.into();
+    let model = config.name();
+    let unknown = || {
+        Error::invalid_arg(format!(
+            "parameter 'fail' of model '{model}' is '{name}', not load, creation, execute or panic"
+        ))
+    };
     Failure::from_name(name).map(Some).ok_or_else(unknown)
 }
 

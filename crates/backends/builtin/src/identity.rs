@@ -2,26 +2,29 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_telemetry::{CustomMetric, CustomMetricKind};
 use galatea_types::{ParameterValue, Parameters, Result};
 
-use crate::{parameter::whole_number, wiring::Wiring};
+use crate::{model::computing_model, parameter::whole_number, wiring::Wiring};
 
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     let config = &context.config;
-    let model = IdentityModel {
-        wiring: Arc::new(Wiring::from_config(config)?),
-        execute_delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
-        delay_multiplier: whole_number(config, "instance_wise_delay_multiplier")?,
-        input_bytes: input_byte_counter(context),
-    };
+    let wiring = Arc::new(Wiring::from_config(config)?);
+    let execute_delay = Duration::from_millis(whole_number(config, "execute_delay_ms")?);
+    let multiplier = whole_number(config, "instance_wise_delay_multiplier")?;
+    let multiplier = u32::try_from(multiplier).unwrap_or(u32::MAX);
+    let input_bytes = input_byte_counter(context);
     let creation_delay = Duration::from_secs(whole_number(config, "creation_delay_sec")?);
     if !creation_delay.is_zero() {
         thread::sleep(creation_delay);
     }
-    Ok(Box::new(model))
+    computing_model(execute_delay.is_zero(), move |spec| {
+        let index = u32::try_from(spec.index).unwrap_or(u32::MAX);
+        let delay = execute_delay.saturating_mul(multiplier.saturating_mul(index).max(1));
+        Ok(IdentityInstance { wiring: wiring.clone(), delay, input_bytes: input_bytes.clone() })
+    })
 }
 
 /// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names have no number, first
@@ -34,27 +37,6 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
 /// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
 ///
 /// The metric `input_byte_size_counter` adds up the bytes of all inputs.
-struct IdentityModel {
-    wiring: Arc<Wiring>,
-    execute_delay: Duration,
-    delay_multiplier: u64,
-    input_bytes: Option<CustomMetric>,
-}
-
-impl Model for IdentityModel {
-    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let index = u32::try_from(spec.index).unwrap_or(u32::MAX);
-        let multiplier = u32::try_from(self.delay_multiplier).unwrap_or(u32::MAX);
-        let delay = self.execute_delay.saturating_mul(multiplier.saturating_mul(index).max(1));
-        let input_bytes = self.input_bytes.clone();
-        Ok(Box::new(IdentityInstance { wiring: self.wiring.clone(), delay, input_bytes }))
-    }
-
-    fn computes_on_any_thread(&self) -> bool {
-        self.execute_delay.is_zero()
-    }
-}
-
 struct IdentityInstance {
     wiring: Arc<Wiring>,
     delay: Duration,

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
 
 use crate::{
     accumulate::{check_controls, flag, number},
     content::input,
+    model::model,
     stream::words,
 };
 
@@ -21,7 +22,8 @@ const MAX_BLOCKS: usize = 64;
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     let text = "'START', 'END, and 'READY' must be configured as the control inputs";
     check_controls(&context.config, &["START", "END", "READY"], text)?;
-    Ok(Box::new(ImplicitStateModel { shares_buffer: shares_buffer(&context.config) }))
+    let shares_buffer = shares_buffer(&context.config);
+    model(move |_| Ok(ImplicitStateInstance { shares_buffer, rows: HashMap::new() }))
 }
 
 fn shares_buffer(config: &ModelConfig) -> bool {
@@ -37,19 +39,6 @@ fn shares_buffer(config: &ModelConfig) -> bool {
 ///   gets the same memory is checked there. There is no output.
 /// - 3: the state (INT8) grows by 1 MiB with each step, up to 64 MiB; all bytes of a block are the number of its step. It is
 ///   also the output `OUTPUT_STATE`.
-struct ImplicitStateModel {
-    shares_buffer: bool,
-}
-
-impl Model for ImplicitStateModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(ImplicitStateInstance {
-            shares_buffer: self.shares_buffer,
-            rows: HashMap::new(),
-        }))
-    }
-}
-
 struct ImplicitStateInstance {
     shares_buffer: bool,
     rows: HashMap<usize, Row>,

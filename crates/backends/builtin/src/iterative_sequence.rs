@@ -2,13 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use galatea_backend::{
-    Batch, InstanceSpec, LoadContext, Model, ModelInstance, PendingRequest, TakenRequest,
-};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance, PendingRequest, TakenRequest};
 use galatea_types::{DataType, Result, Shape, Tensor};
 
 use crate::{
-    accumulate::number, expected_config::check_decoupled, parameter::whole_number,
+    accumulate::number, expected_config::check_decoupled, model::model, parameter::whole_number,
     stream::cancelled,
 };
 
@@ -22,7 +20,8 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
         None => DELAY,
     };
     check_decoupled(config)?;
-    Ok(Box::new(IterativeSequenceModel { has_batching: config.has_batching(), delay }))
+    let has_batching = config.has_batching();
+    model(move |_| Ok(IterativeSequenceInstance { has_batching, delay }))
 }
 
 /// Answers as many times as `INPUT` (INT32, one element) says, once with each execution of the request: `OUTPUT` is the
@@ -30,19 +29,12 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
 /// model with `iterative_sequence: true` gets. The model must be decoupled.
 ///
 /// Each execution takes half a second, or as many milliseconds as the model parameter `execute_delay_ms` says.
-#[derive(Clone)]
-struct IterativeSequenceModel {
+struct IterativeSequenceInstance {
     has_batching: bool,
     delay: Duration,
 }
 
-impl Model for IterativeSequenceModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl ModelInstance for IterativeSequenceModel {
+impl ModelInstance for IterativeSequenceInstance {
     #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
     fn execute(&mut self, batch: &mut Batch) {
         batch.mark_input_done();
@@ -64,7 +56,7 @@ fn left(pending: &PendingRequest) -> Result<i32> {
     Ok(number(&pending.request, "INPUT")?.saturating_sub(sent).saturating_sub(1))
 }
 
-impl IterativeSequenceModel {
+impl IterativeSequenceInstance {
     fn respond(&self, batch: &mut Batch, index: usize, left: i32) {
         let Some(TakenRequest { request, mut responder }) = batch.take(index) else { return };
         if responder.is_cancelled() {

@@ -25,6 +25,7 @@ mod failing;
 mod identity;
 mod implicit_state;
 mod iterative_sequence;
+mod model;
 mod parameter;
 mod repeat;
 mod sequence;

@@ -2,7 +2,8 @@
 
 use std::num::ParseIntError;
 
-use galatea_config::{Diagnostic, FieldPath, ModelConfig};
+use galatea_backend::misconfigured;
+use galatea_config::{FieldPath, ModelConfig};
 use galatea_types::{Code, Result};
 
 /// The model parameter `name` as a whole number; 0 when it is not there.
@@ -12,9 +13,8 @@ pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
     };
     text.trim().parse().map_err(|e: ParseIntError| {
         let model = config.name();
-        Diagnostic::error(format!("parameter '{name}' of model '{model}' is '{text}': {e}"))
-            .about(FieldPath::from("parameters").named(name).field("value").field("string_value"))
-            .with_advice("write a whole number")
-            .into_unplaced_error(Code::InvalidArg)
+        let text = format!("parameter '{name}' of model '{model}' is '{text}': {e}");
+        let field = FieldPath::from("parameters").named(name).field("value").field("string_value");
+        misconfigured(Code::InvalidArg, text, field, "write a whole number")
     })
 }

@@ -2,21 +2,21 @@
 
 use std::{thread, time::Duration};
 
-use galatea_backend::{
-    Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest,
-};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest};
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Tensor};
+use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Stop, Tensor};
 
 use crate::{
     content::input,
     expected_config::check_tensors,
-    stream::{OpenStreams, Stop, cancelled, words},
+    model::model,
+    stream::{OpenStreams, cancelled, pause, words},
 };
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     check(&context.config)?;
-    Ok(Box::new(RepeatModel { is_decoupled: context.config.is_decoupled() }))
+    let is_decoupled = context.config.is_decoupled();
+    model(move |_| Ok(RepeatInstance { is_decoupled, streams: OpenStreams::default() }))
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
@@ -32,7 +32,7 @@ fn check(config: &ModelConfig) -> Result<()> {
     ];
     check_tensors("input", config.inputs(), &inputs)?;
     let outputs = [("OUT", DataType::Int32, true), ("IDX", DataType::Uint32, true)];
-    Ok(check_tensors("output", config.outputs(), &outputs)?)
+    check_tensors("output", config.outputs(), &outputs)
 }
 
 /// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) gives
@@ -41,17 +41,6 @@ fn check(config: &ModelConfig) -> Result<()> {
 ///
 /// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Beyond Triton's
 /// backend of this name, that one is answered, and a cancelled request ends early.
-struct RepeatModel {
-    is_decoupled: bool,
-}
-
-impl Model for RepeatModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let is_decoupled = self.is_decoupled;
-        Ok(Box::new(RepeatInstance { is_decoupled, streams: OpenStreams::default() }))
-    }
-}
-
 struct RepeatInstance {
     is_decoupled: bool,
     streams: OpenStreams,
@@ -79,7 +68,6 @@ impl ModelInstance for RepeatInstance {
     }
 }
 
-/// What one request asks for.
 struct Repeat {
     elements: Vec<([u8; 4], Duration)>,
     wait: Duration,
@@ -108,7 +96,7 @@ impl Repeat {
 
     fn run(self, mut sender: ResponseSender, stop: &Stop) {
         for (index, &(element, delay)) in (0_u32..).zip(&self.elements) {
-            if !stop.pause(delay, &sender) {
+            if !pause(stop, delay, &sender) {
                 return end_early(sender);
             }
             sender.send(Ok((self.outputs(index, element), Vec::new())));
@@ -119,7 +107,7 @@ impl Repeat {
     /// For a model with one response to each request.
     fn run_once(self, sender: ResponseSender, stop: &Stop) {
         let total = self.elements.iter().map(|&(_, delay)| delay).sum();
-        if !stop.pause(total, &sender) {
+        if !pause(stop, total, &sender) {
             return end_early(sender);
         }
         let result = match *self.elements {

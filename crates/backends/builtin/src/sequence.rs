@@ -2,11 +2,12 @@
 
 use std::{thread, time::Duration};
 
-use galatea_backend::{Batch, InstanceSpec, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
 use galatea_types::{Error, InferRequest, Result, Tensor};
 
 use crate::{
     accumulate::{answer, check_controls, check_single, check_vectors, flag, sum},
+    model::model,
     parameter::whole_number,
 };
 
@@ -15,10 +16,9 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     let text = "'START' and 'READY' must be configured as the control inputs";
     check_controls(config, &["START", "READY"], text)?;
     check_vectors(config)?;
-    Ok(Box::new(SequenceModel {
-        rows: config.max_batch_size().max(1) as usize,
-        delay: Duration::from_millis(whole_number(config, "execute_delay_ms")?),
-    }))
+    let rows = config.max_batch_size().max(1) as usize;
+    let delay = Duration::from_millis(whole_number(config, "execute_delay_ms")?);
+    model(move |_| Ok(SequenceInstance { sums: vec![0; rows], delay }))
 }
 
 /// Adds up all elements of `INPUT` (INT32, one dimension) of a sequence: `OUTPUT`, of the same shape, has the sum so far in
@@ -26,17 +26,6 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
 /// sequence has for itself with the direct strategy.
 ///
 /// The model parameter `execute_delay_ms`, a whole number, delays each execution.
-struct SequenceModel {
-    rows: usize,
-    delay: Duration,
-}
-
-impl Model for SequenceModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        Ok(Box::new(SequenceInstance { sums: vec![0; self.rows], delay: self.delay }))
-    }
-}
-
 struct SequenceInstance {
     sums: Vec<i32>,
     delay: Duration,

@@ -5,17 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_backend::{
-    Batch, InstanceSpec, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest,
-};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance, ResponseSender, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_telemetry::{ResponseOutcome, ResponseRecord};
-use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor};
+use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Stop, Tensor};
 
 use crate::{
-    content::check_content,
+    content::input,
     expected_config::{check_decoupled, check_tensors},
-    stream::{OpenStreams, Stop, cancelled, words},
+    model::model,
+    stream::{OpenStreams, cancelled, pause, words},
 };
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
@@ -23,7 +22,10 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     check_decoupled(config)?;
     check_tensors("input", config.inputs(), &[("IN", DataType::Int32, true)])?;
     check_tensors("output", config.outputs(), &[("OUT", DataType::Int32, true)])?;
-    Ok(Box::new(SquareModel { parameters: Arc::new(Parameters::from_config(config)) }))
+    let parameters = Arc::new(Parameters::from_config(config));
+    model(move |_| {
+        Ok(SquareInstance { parameters: parameters.clone(), streams: OpenStreams::default() })
+    })
 }
 
 /// Answers as many times as `IN` (INT32, one element) states, each time with that number as `OUT`, and then
@@ -33,17 +35,6 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
 /// `CUSTOM_INFER_DELAY_NS` before each response, `CUSTOM_OUTPUT_DELAY_NS` more before each that has a body,
 /// `CUSTOM_CANCEL_DELAY_NS` before a cancelled request ends. The last `CUSTOM_EMPTY_COUNT` responses are
 /// left out, the last `CUSTOM_FAIL_COUNT` before them are errors.
-struct SquareModel {
-    parameters: Arc<Parameters>,
-}
-
-impl Model for SquareModel {
-    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
-        let parameters = self.parameters.clone();
-        Ok(Box::new(SquareInstance { parameters, streams: OpenStreams::default() }))
-    }
-}
-
 struct SquareInstance {
     parameters: Arc<Parameters>,
     streams: OpenStreams,
@@ -68,7 +59,6 @@ impl ModelInstance for SquareInstance {
     }
 }
 
-/// The parameters of the model.
 struct Parameters {
     infer_delay: Duration,
     output_delay: Duration,
@@ -104,7 +94,6 @@ impl Parameters {
     }
 }
 
-/// What one request asks for.
 struct Square {
     number: i32,
     shape: Shape,
@@ -112,11 +101,7 @@ struct Square {
 
 impl Square {
     fn from_request(request: &InferRequest) -> Result<Self> {
-        let input = request.input("IN").ok_or_else(|| {
-            let model = &request.model_name;
-            Error::invalid_arg(format!("model '{model}' got no input 'IN'"))
-        })?;
-        check_content(input)?;
+        let input = input(request, "IN")?;
         match words(input.host()?).next() {
             Some(number) if input.shape.element_count() == Some(1) => {
                 Ok(Self { number: i32::from_le_bytes(number), shape: input.shape.clone() })
@@ -131,11 +116,11 @@ impl Square {
         for index in 0..count {
             let begun = Instant::now();
             let outcome = parameters.outcome(index, count);
-            let infer = stop.pause(parameters.infer_delay, &sender).then(|| begun.elapsed());
+            let infer = pause(stop, parameters.infer_delay, &sender).then(|| begun.elapsed());
             let output = infer.and_then(|infer| match outcome {
                 ResponseOutcome::Empty => Some((infer, Duration::ZERO)),
                 _ => {
-                    let goes_on = stop.pause(parameters.output_delay, &sender);
+                    let goes_on = pause(stop, parameters.output_delay, &sender);
                     goes_on.then(|| (infer, begun.elapsed().saturating_sub(infer)))
                 }
             });
@@ -167,7 +152,7 @@ impl Square {
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn end_early(parameters: &Parameters, begun: Instant, mut sender: ResponseSender, stop: &Stop) {
     // An instance that shuts down drops the sender, which reports an abandoned request.
-    if stop.rest(parameters.cancel_delay) && sender.is_cancelled() {
+    if !stop.wait(parameters.cancel_delay) && sender.is_cancelled() {
         let (compute_infer, compute_output) = (begun.elapsed(), Duration::ZERO);
         let outcome = ResponseOutcome::Cancelled;
         sender.report(&ResponseRecord { outcome, compute_infer, compute_output });

@@ -1,13 +1,12 @@
 //! What the decoupled models have in common: a thread per request, and how it ends.
 
 use std::{
-    sync::{Arc, Condvar, Mutex},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use galatea_backend::ResponseSender;
-use galatea_types::{CondvarExt as _, Error, LockExt as _};
+use galatea_types::{Error, Stop};
 
 /// How soon a cancelled request is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -36,7 +35,7 @@ impl OpenStreams {
 
 impl Drop for OpenStreams {
     fn drop(&mut self) {
-        self.stop.set();
+        self.stop.request();
         for thread in self.threads.drain(..) {
             // A panic in it dropped its sender, which answered.
             let _ = thread.join();
@@ -44,41 +43,18 @@ impl Drop for OpenStreams {
     }
 }
 
-/// Tells the threads of an instance that it goes.
-#[derive(Clone, Default)]
-pub(crate) struct Stop(Arc<(Mutex<bool>, Condvar)>);
-
-impl Stop {
-    fn set(&self) {
-        let (is_set, changed) = &*self.0;
-        *is_set.lock_unpoisoned() = true;
-        changed.notify_all();
-    }
-
-    /// Waits so long; false when the request was cancelled or the instance goes.
-    #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
-    pub fn pause(&self, duration: Duration, sender: &ResponseSender) -> bool {
-        let started = Instant::now();
-        loop {
-            let rest = duration.saturating_sub(started.elapsed());
-            if self.is_set_within(rest.min(LOOK_INTERVAL)) || sender.is_cancelled() {
-                return false;
-            }
-            if rest <= LOOK_INTERVAL {
-                return true;
-            }
+/// Waits so long; false when the request was cancelled or the instance goes.
+#[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
+pub(crate) fn pause(stop: &Stop, duration: Duration, sender: &ResponseSender) -> bool {
+    let started = Instant::now();
+    loop {
+        let rest = duration.saturating_sub(started.elapsed());
+        if stop.wait(rest.min(LOOK_INTERVAL)) || sender.is_cancelled() {
+            return false;
         }
-    }
-
-    /// Waits so long, whether the request is cancelled or not; false when the instance goes.
-    pub fn rest(&self, duration: Duration) -> bool {
-        !self.is_set_within(duration)
-    }
-
-    fn is_set_within(&self, timeout: Duration) -> bool {
-        let (is_set, changed) = &*self.0;
-        let is_set = is_set.lock_unpoisoned();
-        *changed.wait_timeout_while_unpoisoned(is_set, timeout, |is_set| !*is_set).0
+        if rest <= LOOK_INTERVAL {
+            return true;
+        }
     }
 }
 

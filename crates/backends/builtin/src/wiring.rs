@@ -1,6 +1,6 @@
 //! Which input each output repeats, and as which shape.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use galatea_backend::batching::reshape;
 use galatea_config::{ModelConfig, TensorSpec};
@@ -24,7 +24,7 @@ impl Wiring {
     pub fn from_config(config: &ModelConfig) -> Result<Self> {
         let outputs = config.outputs().iter().enumerate();
         let wires = outputs.map(|(i, output)| wire(config, i, output));
-        let wires = wires.collect::<Result<_, WiringError>>()?;
+        let wires = wires.collect::<Result<_>>()?;
         Ok(Self { wires, leading: usize::from(config.has_batching()) })
     }
 
@@ -71,41 +71,26 @@ fn zeros(name: Arc<str>, data_type: DataType, shape: Shape) -> Result<Tensor> {
     Ok(Tensor::new(name, data_type, shape, Buffer::from(data)))
 }
 
-/// A configuration whose outputs are not its inputs. Texts begin as Triton's.
-#[derive(Debug, PartialEq, thiserror::Error)]
-enum WiringError {
-    #[error(
-        "model configuration must have equal input/output pairs: output '{output}' has no input"
-    )]
-    Pairs { output: Arc<str> },
-    #[error(
-        "expected input and output datatype to match, got {} and {} for '{output}'",
-        types.0, types.1
-    )]
-    Types { output: Arc<str>, types: (DataType, DataType) },
-    #[error("expected input and output shape to match, got {} and {} for '{output}'", shapes.0, shapes.1)]
-    Shapes { output: Arc<str>, shapes: Box<(Shape, Shape)> },
-}
-
-impl From<WiringError> for Error {
-    fn from(error: WiringError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
-    }
-}
-
-fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire, WiringError> {
+/// Texts begin as Triton's.
+fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire> {
     let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
     let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs().get(index));
-    let name = || output.name.clone();
-    let input = input.ok_or_else(|| WiringError::Pairs { output: name() })?;
+    let name = &output.name;
+    let input = input.ok_or_else(|| {
+        let text = "model configuration must have equal input/output pairs";
+        Error::invalid_arg(format!("{text}: output '{name}' has no input"))
+    })?;
+    let differ = |what, input: &dyn Display, output: &dyn Display| {
+        let text = format!("expected input and output {what} to match, got {input} and {output}");
+        Err(Error::invalid_arg(format!("{text} for '{name}'")))
+    };
     if input.data_type != output.data_type {
-        let types = (input.data_type, output.data_type);
-        return Err(WiringError::Types { output: name(), types });
+        return differ("datatype", &input.data_type, &output.data_type);
     }
     let seen = |spec: &TensorSpec| spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
     let shapes = (seen(input), seen(output));
     if shapes.0 != shapes.1 {
-        return Err(WiringError::Shapes { output: name(), shapes: Box::new(shapes) });
+        return differ("shape", &shapes.0, &shapes.1);
     }
     Ok(Wire { input: input.clone(), output: output.clone() })
 }

@@ -11,9 +11,9 @@ use galatea_backend::batching::{Content, Joined, ModelOutput};
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Result, Shape};
 
 use crate::{
-    binding::TensorBinding,
     model::OnnxModel,
     ort::{BoundTensor, RunMode, Session, Value},
+    signature::TensorBinding,
 };
 
 /// Bytes of the inputs and outputs of a run up to which copying them is less work.
@@ -37,7 +37,6 @@ struct Key {
     wanted: Vec<usize>,
 }
 
-/// The tensors of one run.
 pub(crate) struct BoundRun {
     key: Key,
     input_names: Vec<CString>,

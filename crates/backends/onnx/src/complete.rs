@@ -2,13 +2,13 @@
 
 use galatea_backend::{
     CompletionContext, complete_tensors,
-    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+    declared::{DeclaredKind, DeclaredTensor},
+    draft_of,
 };
-use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
+use galatea_config::{ConfigDraft, Diagnostic};
 use galatea_types::{Error, Result};
 
 use crate::{
-    load_error::LoadError,
     ort::TensorInfo,
     signature::{HOW_TO_BATCH, Signature},
 };
@@ -21,7 +21,15 @@ pub(crate) fn complete(
     complete_batching(&mut config, signature, context)?;
     let model = config.name().to_owned();
     let outputs = tensors_of(&signature.outputs, &model);
-    let draft = |what, info: &_, has_batching| tensor(&model, what, info, has_batching);
+    let draft = |what, info: &TensorInfo, has_batching| {
+        let name = &info.name;
+        draft_of((&model, what), info, has_batching, || {
+            Error::invalid_arg(format!(
+                "unable to autofill for '{model}': the file does not say how many dimensions {what} '{name}' has; write \
+                 every {what} with its data_type and dims in config.pbtxt, or export the model with a shape for '{name}'"
+            ))
+        })
+    };
     complete_tensors(&mut config, (&signature.inputs, &outputs), draft)?;
     Ok(config)
 }
@@ -64,27 +72,4 @@ fn complete_batching(
         return Err(Error::invalid_arg(text).with_source(found));
     }
     context.complete_batching(config, 0)
-}
-
-/// An input or output as the configuration is to have it.
-fn tensor(
-    model: &str,
-    what: &'static str,
-    info: &TensorInfo,
-    has_batching: bool,
-) -> Result<TensorDraft> {
-    match info.kind() {
-        DeclaredKind::Tensor(data_type) => {
-            let dims = info.dims.as_ref().ok_or_else(|| LoadError::OpenRank {
-                model: model.to_owned(),
-                what,
-                name: info.name.clone(),
-            })?;
-            Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
-        }
-        DeclaredKind::Other(kind) => {
-            let of = Subject::new(model, what, &info.name);
-            Err(Disagreement::UnsupportedKind { of, kind }.into())
-        }
-    }
 }

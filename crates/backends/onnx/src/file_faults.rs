@@ -2,37 +2,32 @@
 
 use std::path::Path;
 
-use galatea_backend::{VersionFiles, explain};
+use galatea_backend::{CompletionContext, explain};
 use galatea_config::Diagnostic;
 use galatea_types::Error;
 
 use crate::{
     header::{Header, HeaderError},
-    operators::{Lack, lack},
+    operators::lack,
 };
 
-/// The file of a model that is loaded.
-pub(crate) struct ModelFile<'a> {
-    pub path: &'a Path,
-    pub version: VersionFiles<'a>,
-    /// Version of ONNX Runtime.
-    pub library: &'a str,
-}
-
 /// Adds to the library's error what is wrong with the file, where that can be seen from outside.
-pub(crate) fn explained(error: Error, file: &ModelFile<'_>) -> Error {
-    let &ModelFile { path, version, library } = file;
+/// `library`: the version of ONNX Runtime.
+pub(crate) fn explained(
+    error: Error,
+    path: &Path,
+    context: &CompletionContext<'_>,
+    library: &str,
+) -> Error {
     let found = match Header::of_file(path) {
         Err(HeaderError::OrtFormat) if is_named_ort(path) => return error,
-        Err(reason) => not_readable(&reason, path, version),
+        Err(reason) => not_readable(&reason, path, context),
         Ok(header) => match header.missing_weights(path) {
-            Some(missing) => weights_missing(missing, path, version),
-            None if is_too_new(error.message()) => too_new(&header, library, path, version),
-            None if lacks_locale(error.message()) => locale_missing(path, version),
+            Some(missing) => weights_missing(missing, path, context),
+            None if is_too_new(error.message()) => too_new(&header, library, path, context),
+            None if lacks_locale(error.message()) => locale_missing(path, context),
             None => match lack(error.message(), path) {
-                Some(Lack { text, advice }) => {
-                    Diagnostic::error(text).with_advice(advice).at(version.place(path))
-                }
+                Some(lack) => lack.at(context.place(path)),
                 None => return error,
             },
         },
@@ -47,7 +42,12 @@ fn is_too_new(text: &str) -> bool {
         .any(|said| text.contains(said))
 }
 
-fn too_new(header: &Header, library: &str, path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+fn too_new(
+    header: &Header,
+    library: &str,
+    path: &Path,
+    context: &CompletionContext<'_>,
+) -> Diagnostic {
     let Header { ir_version, opset, .. } = header;
     Diagnostic::error(format!(
         "the file has IR version {ir_version} and opset {opset}, which ONNX Runtime {library} does not know"
@@ -55,7 +55,7 @@ fn too_new(header: &Header, library: &str, path: &Path, version: VersionFiles<'_
     .with_advice(
         "export the model with an earlier opset and IR version, or name a newer ONNX Runtime with --onnxruntime-lib",
     )
-    .at(version.place(path))
+    .at(context.place(path))
 }
 
 /// Whether the library could not have the language that a node for texts names.
@@ -63,20 +63,20 @@ fn lacks_locale(text: &str) -> bool {
     text.contains("Failed to construct locale")
 }
 
-fn locale_missing(path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+fn locale_missing(path: &Path, context: &CompletionContext<'_>) -> Diagnostic {
     Diagnostic::error("a node for texts (StringNormalizer) has the attribute 'locale', and this machine lacks that language")
         .with_advice(
             "install it (Debian: 'apt-get install locales', then 'localedef -i en_US -f UTF-8 en_US.UTF-8'), or export the model \
              with locale='C.UTF-8'",
         )
-        .at(version.place(path))
+        .at(context.place(path))
 }
 
 /// Why a file is no ONNX model.
 pub(crate) fn not_readable(
     error: &HeaderError,
     path: &Path,
-    version: VersionFiles<'_>,
+    context: &CompletionContext<'_>,
 ) -> Diagnostic {
     let advice = match error {
         HeaderError::OrtFormat => {
@@ -86,7 +86,7 @@ pub(crate) fn not_readable(
     };
     Diagnostic::error(format!("the model's file cannot be loaded: {error}"))
         .with_advice(advice)
-        .at(version.place(path))
+        .at(context.place(path))
 }
 
 /// Whether ONNX Runtime reads the file as one of its own format: it goes by the name.
@@ -95,11 +95,15 @@ pub(crate) fn is_named_ort(path: &Path) -> bool {
 }
 
 /// A file of weights that is not there.
-pub(crate) fn weights_missing(missing: &str, path: &Path, version: VersionFiles<'_>) -> Diagnostic {
+pub(crate) fn weights_missing(
+    missing: &str,
+    path: &Path,
+    context: &CompletionContext<'_>,
+) -> Diagnostic {
     let shown: String = missing.chars().flat_map(char::escape_debug).take(200).collect();
     Diagnostic::error(format!("the file '{shown}' with the weights of the model is missing"))
         .with_advice(
             "copy it beside the model's file: an ONNX model with external data is more than one file",
         )
-        .at(version.place(path))
+        .at(context.place(path))
 }

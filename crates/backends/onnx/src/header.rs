@@ -29,7 +29,6 @@ const MOST_DIMS: usize = 64;
 /// Stands behind the first four bytes of a model in the format ORT.
 const ORT: &[u8] = b"ORTM";
 
-/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeaderError {
     #[error("it cannot be read: {0}")]
@@ -71,7 +70,6 @@ pub(crate) struct Header {
     pub opset: u64,
 }
 
-/// One input or output.
 #[derive(Default)]
 struct Declared {
     name: String,

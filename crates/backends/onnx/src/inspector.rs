@@ -40,9 +40,7 @@ impl Inspector for OnnxInspector {
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let header = read(&path, context)?;
         if let Some(missing) = header.missing_weights(&path) {
-            return Err(
-                weights_missing(missing, &path, context.files()).into_error(Code::InvalidArg)
-            );
+            return Err(weights_missing(missing, &path, context).into_error(Code::InvalidArg));
         }
         let shapes = known_shapes(&header, context.model_name);
         match header.into_signature().declaration().check(config) {
@@ -66,7 +64,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
             context.model_name
         ))
         .into(),
-        error => not_readable(&error, path, context.files()).into_error(Code::InvalidArg),
+        error => not_readable(&error, path, context).into_error(Code::InvalidArg),
     })
 }
 

@@ -1,21 +1,20 @@
 //! One executor of a model.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 use galatea_backend::{
-    Batch, ModelInstance,
-    batching::{self, Content, GroupRunner, Joined, ModelOutput},
+    InstanceSpec, Model, ModelInstance,
+    batching::{Content, GroupRunner, Joined, ModelOutput, other_type},
 };
 use galatea_config::ModelConfig;
-use galatea_division_faults::DivisionFault;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{
-    binding::TensorBinding,
     bound_run::{BoundRun, BoundRuns, Given},
-    model::OnnxModel,
+    model::{Device, OnnxModel, no_instance},
     ort::{Value, ValueKind},
     sessions::SessionUse,
+    signature::TensorBinding,
 };
 
 /// Runs one batch after another on the session shared by the instances of a device.
@@ -26,13 +25,11 @@ pub(crate) struct OnnxInstance {
     bound: RefCell<BoundRuns>,
 }
 
-/// What a run is given.
 pub(crate) enum Inputs {
     Bound(BoundRun),
     Values(Values),
 }
 
-/// Tensors for one run.
 pub(crate) struct Values {
     /// Each with the number of its input.
     values: Vec<(usize, Value)>,
@@ -40,7 +37,6 @@ pub(crate) struct Values {
     candidate: Option<Vec<Given>>,
 }
 
-/// What a run gave.
 pub(crate) enum Outputs {
     Bound(BoundRun),
     Values(Vec<Value>),
@@ -93,10 +89,6 @@ impl GroupRunner for OnnxInstance {
             Inputs::Bound(run) => self.run_bound(run, wanted),
             Inputs::Values(values) => self.run_values(values, wanted),
         }
-    }
-
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
     }
 
     fn outputs(&self, outputs: Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
@@ -184,12 +176,7 @@ impl OnnxInstance {
         }
         let (data_type, shape) = value.describe()?;
         let Some(data_type) = data_type.filter(|&t| t == spec.data_type) else {
-            return Err(Error::internal(format!(
-                "output '{}' of model '{}' has another datatype than the configured {}",
-                spec.name,
-                self.model.config.name(),
-                spec.data_type
-            )));
+            return Err(other_type(&self.model.config, spec));
         };
         let data = bytes_of(value, data_type, &shape)?;
         Ok(ModelOutput { shape, data })
@@ -205,8 +192,21 @@ fn bytes_of(value: Value, data_type: DataType, shape: &Shape) -> Result<Buffer> 
     value.into_buffer(shape.byte_size(data_type).ok_or_else(too_large)?)
 }
 
-impl ModelInstance for OnnxInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        batching::execute(self, batch);
+pub(crate) struct SharedModel(pub Arc<OnnxModel>);
+
+impl Model for SharedModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let sessions = self.0.sessions.get(&Device::of(spec));
+        let sessions = sessions.cloned().ok_or_else(|| no_instance(&self.0.config))?;
+        Ok(Box::new(OnnxInstance::new(self.0.clone(), SessionUse::of(sessions))))
+    }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        let devices: BTreeSet<Device> = instances.iter().map(Device::of).collect();
+        devices.iter().eq(self.0.sessions.keys())
+    }
+
+    fn computes_on_any_thread(&self) -> bool {
+        !self.0.has_providers && self.0.sessions.keys().eq([&Device::Cpu])
     }
 }

@@ -2,33 +2,31 @@
 //! `docs/adr/0003-onnx-thread-layout.md`.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
+
+use galatea_native_library::TypicalDuration;
 
 use crate::ort::RunMode;
 
 /// Runs shorter than this stay on the calling thread: handing them over would cost more than it wins.
-const SHORT_RUN_NANOS: u64 = 400_000;
+const SHORT_RUN: Duration = Duration::from_micros(400);
 
 /// How the overlapping runs of one session share its threads.
+#[derive(Default)]
 pub(crate) struct RunPlacement {
     /// Whether a second run may go to a thread of the session's own, where there can be one.
     can_use_pool: bool,
     /// Whether some run is being computed on its calling thread.
     is_here_taken: AtomicBool,
-    /// Recent duration of a run, smoothed; 0 before the first.
-    typical_nanos: AtomicU64,
+    typical: TypicalDuration,
 }
 
 impl RunPlacement {
     pub fn new(can_use_pool: bool) -> Self {
-        Self {
-            can_use_pool,
-            is_here_taken: AtomicBool::new(false),
-            typical_nanos: AtomicU64::new(0),
-        }
+        Self { can_use_pool, ..Self::default() }
     }
 
     /// Calls `run` with the place where it is to be computed. `is_shared`: runs of other instances may overlap with it.
@@ -36,12 +34,16 @@ impl RunPlacement {
     /// A run alone is computed by its own thread with every other one helping. One that overlaps is
     /// given to a single thread of the session's pool, so that under load each core computes one run by
     /// itself and none waits for another.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long executions take decides how they are run"
+    )]
     pub fn place<T>(&self, is_shared: bool, run: impl FnOnce(RunMode) -> T) -> T {
         if !self.can_use_pool || !is_shared {
             return run(RunMode::Here);
         }
         let started = Instant::now();
-        let result = if self.typical_nanos.load(Ordering::Relaxed) < SHORT_RUN_NANOS {
+        let result = if self.typical.is_below(SHORT_RUN) {
             run(RunMode::Here)
         } else if self.is_here_taken.swap(true, Ordering::Acquire) {
             run(RunMode::OnPool)
@@ -49,19 +51,8 @@ impl RunPlacement {
             let _own_thread = OwnThread(&self.is_here_taken);
             run(RunMode::Here)
         };
-        self.note(started);
+        self.typical.note(started.elapsed());
         result
-    }
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long executions take decides how they are run"
-    )]
-    fn note(&self, started: Instant) {
-        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let before = self.typical_nanos.load(Ordering::Relaxed);
-        let smoothed = if before == 0 { nanos } else { before - before / 8 + nanos / 8 };
-        self.typical_nanos.store(smoothed, Ordering::Relaxed);
     }
 }
 

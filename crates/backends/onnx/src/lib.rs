@@ -11,7 +11,6 @@
 #![warn(missing_docs)]
 
 mod accelerators;
-mod binding;
 mod bound_run;
 mod complete;
 mod file_faults;
@@ -19,13 +18,11 @@ mod header;
 mod inspector;
 mod instance;
 mod layout;
-mod load_error;
 mod model;
 mod operators;
 mod ort;
 mod sessions;
 mod settings;
-mod shared_model;
 mod signature;
 
 #[cfg(test)]
@@ -45,11 +42,11 @@ use galatea_config::ConfigDraft;
 use galatea_types::Result;
 
 use crate::{
-    file_faults::ModelFile,
+    file_faults::explained,
+    instance::SharedModel,
     model::{OnnxModel, find_model, signature_of},
-    ort::{GraphLevel, Library, Session, SessionOptions},
-    settings::OperatorLibraries,
-    shared_model::SharedModel,
+    ort::{GraphOptimizationLevel, Library, Session, SessionOptions},
+    settings::operator_libraries,
 };
 
 /// The backend `onnxruntime`.
@@ -65,7 +62,7 @@ impl OnnxBackend {
         backend_config: &BTreeMap<String, String>,
     ) -> Result<Arc<dyn Backend>> {
         let library = Library::open(path, settings::global_threads(backend_config)?)?;
-        log::info!("opened ONNX Runtime {} from '{}'", library.version(), path.display());
+        log::info!("opened ONNX Runtime {} from '{}'", library.version, path.display());
         Ok(Arc::new(Self { library }))
     }
 }
@@ -76,7 +73,7 @@ impl Backend for OnnxBackend {
     }
 
     fn runtime(&self) -> Option<String> {
-        Some(format!("ONNX Runtime {}", self.library.version()))
+        Some(format!("ONNX Runtime {}", self.library.version))
     }
 
     fn complete_config(
@@ -90,19 +87,12 @@ impl Backend for OnnxBackend {
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let mut options = SessionOptions::new(&self.library)?;
         // Only the declarations are looked at: no time for optimising, no threads.
-        options.graph_level(GraphLevel::Disabled)?;
+        options.graph_level(GraphOptimizationLevel::ORT_DISABLE_ALL)?;
         options.intra_op_threads(1)?;
-        let operators = OperatorLibraries {
-            paths: context.paths,
-            version_dir: context.version_dir,
-            model_dir: context.model_dir,
-        };
-        let operators = operators.find(config.operator_libraries())?;
+        let operators = operator_libraries(config.operator_libraries(), context)?;
         operators.iter().try_for_each(|library| options.custom_operators(library))?;
-        let file =
-            ModelFile { path: &path, version: context.files(), library: self.library.version() };
         let session = Session::load(&self.library, &path, options)
-            .map_err(|error| file_faults::explained(error, &file))?;
+            .map_err(|error| explained(error, &path, context, &self.library.version))?;
         complete::complete(config, &signature_of(&session, &path)?, context)
     }
 

@@ -10,21 +10,20 @@ use std::{
 
 use galatea_backend::{InstanceSpec, LoadContext};
 use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use crate::{
     accelerators,
-    binding::TensorBinding,
-    file_faults::{ModelFile, explained},
+    file_faults::explained,
     header::Header,
     layout::usable_cores,
-    load_error::LoadError,
     ort::{
-        Library, Provider, ProviderKind, RunOptions, Session, SessionOptions, TensorInfo, ValueKind,
+        ExecutionMode, Library, Provider, ProviderKind, RunOptions, Session, SessionOptions,
+        TensorInfo, ValueKind,
     },
     sessions::Sessions,
     settings::Settings,
-    signature::Signature,
+    signature::{Signature, TensorBinding},
 };
 
 /// What computes: the CPU, or one of the GPUs.
@@ -66,8 +65,8 @@ impl OnnxModel {
         let settings = Settings::read(context)?;
         let devices = devices(library, &config)?;
         accelerators::check(context, devices.last() > Some(&Device::Cpu))?;
-        let path = model_path(context)?;
-        let file = ModelFile { path: &path, version: context.files(), library: library.version() };
+        let path =
+            find_model(&context.version_dir, config.default_model_filename(), config.name())?;
         let threads = choose_threads(&settings);
         let mut sessions = BTreeMap::new();
         let (mut signature, mut has_providers) = (None, false);
@@ -76,7 +75,8 @@ impl OnnxModel {
             has_providers |= !providers.is_empty();
             let load = |intra_op| {
                 let options = session_options(library, &settings, intra_op, &providers)?;
-                Session::load(library, &path, options).map_err(|error| explained(error, &file))
+                Session::load(library, &path, options)
+                    .map_err(|error| explained(error, &path, &context.files(), &library.version))
             };
             let has_candidates =
                 device == Device::Cpu && providers.is_empty() && threads.is_open && is_small(&path);
@@ -151,10 +151,17 @@ fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Devi
 }
 
 fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGroup) -> Result<()> {
-    library.cuda().map_err(|cause| {
-        let (model, group) = (config.name().to_string(), group.name.to_string());
-        LoadError::Cuda { model, group, version: library.version().to_owned(), cause }.into()
-    })
+    library.cuda().map_err(|cause| no_cuda((config.name(), &group.name), &library.version, cause))
+}
+
+/// An instance group is for GPUs, and this version of ONNX Runtime cannot use them for a reason.
+fn no_cuda((model, group): (&str, &str), version: &str, cause: Error) -> Error {
+    Error::invalid_arg(format!(
+        "unable to load model '{model}': instance group '{group}' is for GPUs (KIND_GPU), but ONNX Runtime {version} \
+         {cause}; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
+         (--onnxruntime-lib names it)"
+    ))
+    .with_source(cause)
 }
 
 fn providers(
@@ -167,17 +174,22 @@ fn providers(
     };
     let providers = accelerators::providers(context, gpu)?;
     if providers.iter().any(|provider| provider.kind == ProviderKind::TensorRt) {
-        library.try_provider(ProviderKind::TensorRt).map_err(|cause| {
-            let (model, version) =
-                (context.config.name().to_string(), library.version().to_owned());
-            LoadError::TensorRt { model, version, cause }
-        })?;
+        library
+            .try_provider(ProviderKind::TensorRt)
+            .map_err(|cause| no_tensorrt(context.config.name(), &library.version, cause))?;
     }
     Ok(providers)
 }
 
-pub(crate) fn no_instance(config: &ModelConfig) -> LoadError {
-    LoadError::NoInstance { model: config.name().to_string() }
+fn no_tensorrt(model: &str, version: &str, cause: Error) -> Error {
+    Error::invalid_arg(format!(
+        "unable to load model '{model}': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime {version} {cause}"
+    ))
+    .with_source(cause)
+}
+
+pub(crate) fn no_instance(config: &ModelConfig) -> Error {
+    Error::internal(format!("model '{}' has no instance anywhere", config.name()))
 }
 
 fn bindings<'s>(
@@ -209,11 +221,6 @@ fn tell_of_maps(output: &TensorBinding, model: &str) {
 }
 
 /// The model's file. A folder of that name holds it together with the weights it refers to.
-pub(crate) fn model_path(context: &LoadContext) -> Result<PathBuf> {
-    let name = context.config.name();
-    find_model(&context.version_dir, context.config.default_model_filename(), name)
-}
-
 pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
     let filename = if filename.is_empty() { "model.onnx" } else { filename };
     let mut path = version_dir.join(filename);
@@ -224,11 +231,12 @@ pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Res
     if path.is_file() {
         return Ok(path);
     }
+    let path = path.display();
+    // In Triton's words.
     Err(match is_folder {
-        true => LoadError::EmptyFolder { model: model.to_owned(), path },
-        false => LoadError::MissingFile(path),
-    }
-    .into())
+        true => Error::unavailable(format!("unable to find '{path}' for model instance '{model}'")),
+        false => Error::internal(format!("failed to stat file {path}")),
+    })
 }
 
 /// Threads help only while some run is under way.
@@ -265,7 +273,7 @@ struct Threads {
 fn choose_threads(settings: &Settings) -> Threads {
     let is_chosen = settings.intra_op_threads.is_some()
         || settings.uses_global_threads
-        || settings.execution_mode == Some(crate::ort::ExecutionMode::Parallel);
+        || settings.execution_mode == Some(ExecutionMode::ORT_PARALLEL);
     if is_chosen {
         let intra_op = settings.intra_op_threads;
         return Threads { intra_op, lets_runs_overlap: false, is_open: false };
@@ -302,4 +310,32 @@ fn session_options(
     let paths: BTreeSet<_> = settings.operator_libraries.iter().collect();
     paths.into_iter().try_for_each(|path| options.custom_operators(path))?;
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_types::Code;
+
+    use super::*;
+
+    #[test]
+    fn what_the_library_lacks_is_named_after_it() {
+        let cause = || Error::unavailable("was built without X");
+        let error = no_cuda(("m", "m_0"), "1.23", cause());
+        assert_eq!(
+            (error.code(), error.message()),
+            (
+                Code::InvalidArg,
+                "unable to load model 'm': instance group 'm_0' is for GPUs (KIND_GPU), but ONNX Runtime 1.23 was \
+                 built without X; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
+                 (--onnxruntime-lib names it)"
+            )
+        );
+        let error = no_tensorrt("m", "1.23", cause());
+        assert_eq!(
+            error.message(),
+            "unable to load model 'm': it asks for Execution Accelerator 'tensorrt', but ONNX Runtime 1.23 was built \
+             without X"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use galatea_config::Diagnostic;
 use galatea_protobuf_file::{
     FieldValue::{self, Bytes, Number},
     Reader, Result, Span,
@@ -9,15 +10,8 @@ use galatea_protobuf_file::{
 
 /// Characters of a name that are told.
 const LONGEST: usize = 100;
-/// Something that the library has not.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Lack {
-    pub text: String,
-    pub advice: String,
-}
-
 /// What the library says, in plain words. `None`: it complains of something else.
-pub(crate) fn lack(said: &str, path: &Path) -> Option<Lack> {
+pub(crate) fn lack(said: &str, path: &Path) -> Option<Diagnostic> {
     unregistered(said)
         .or_else(|| unknown(said))
         .or_else(|| without_kernel(said, path))
@@ -26,7 +20,7 @@ pub(crate) fn lack(said: &str, path: &Path) -> Option<Lack> {
 }
 
 /// `com.example:MyOp(-1) is not a registered function/op`
-fn unregistered(said: &str) -> Option<Lack> {
+fn unregistered(said: &str) -> Option<Diagnostic> {
     let (before, _) = said.split_once(" is not a registered function/op")?;
     let (name, _) = before.rsplit([' ']).next()?.rsplit_once('(')?;
     let (domain, operator) = name.split_once(':').unwrap_or(("", name));
@@ -34,7 +28,7 @@ fn unregistered(said: &str) -> Option<Lack> {
 }
 
 /// `No Op registered for NoSuchOp with domain_version of 17`
-fn unknown(said: &str) -> Option<Lack> {
+fn unknown(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("No Op registered for ")?;
     let (operator, rest) = rest.split_once(" with domain_version of ")?;
     let version = rest.split_whitespace().next().unwrap_or_default();
@@ -44,34 +38,34 @@ fn unknown(said: &str) -> Option<Lack> {
     Some(without_operator(operator, domain.unwrap_or_default(), version))
 }
 
-fn without_operator(operator: &str, domain: &str, version: &str) -> Lack {
+fn without_operator(operator: &str, domain: &str, version: &str) -> Diagnostic {
     let of_version = match version {
         "" => String::new(),
         version => format!(" in opset {}", shown(version)),
     };
     let operator = shown(operator);
     match domain {
-        "" | "ai.onnx" => Lack {
-            text: format!("ONNX Runtime has no operator {operator}{of_version}"),
-            advice: "export the model with an opset that has the operator, or name a newer ONNX Runtime with --onnxruntime-lib"
-                .to_owned(),
-        },
-        "com.microsoft" => Lack {
-            text: format!("ONNX Runtime has no operator {operator} of its domain 'com.microsoft'{of_version}"),
-            advice: "name an ONNX Runtime that has it with --onnxruntime-lib, or export the model without it".to_owned(),
-        },
-        domain => Lack {
-            text: format!("ONNX Runtime has no operator {operator} of domain '{}'{of_version}", shown(domain)),
-            advice: "a library brings operators of this domain: name its file in config.pbtxt, \
-                     `model_operations { op_library_filename: \"FILE\" }` (for ai.onnx.contrib that of onnxruntime-extensions), \
-                     or export the model without them"
-                .to_owned(),
-        },
+        "" | "ai.onnx" => Diagnostic::error(format!("ONNX Runtime has no operator {operator}{of_version}")).with_advice(
+            "export the model with an opset that has the operator, or name a newer ONNX Runtime with --onnxruntime-lib",
+        ),
+        "com.microsoft" => Diagnostic::error(format!(
+            "ONNX Runtime has no operator {operator} of its domain 'com.microsoft'{of_version}"
+        ))
+        .with_advice("name an ONNX Runtime that has it with --onnxruntime-lib, or export the model without it"),
+        domain => Diagnostic::error(format!(
+            "ONNX Runtime has no operator {operator} of domain '{}'{of_version}",
+            shown(domain)
+        ))
+        .with_advice(
+            "a library brings operators of this domain: name its file in config.pbtxt, \
+             `model_operations { op_library_filename: \"FILE\" }` (for ai.onnx.contrib that of onnxruntime-extensions), or \
+             export the model without them",
+        ),
     }
 }
 
 /// `Could not find an implementation for Add(14) node with name 'a'`
-fn without_kernel(said: &str, path: &Path) -> Option<Lack> {
+fn without_kernel(said: &str, path: &Path) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("Could not find an implementation for ")?;
     let (signature, rest) = rest.split_once(" node with name '")?;
     let (operator, version) = signature.strip_suffix(')')?.rsplit_once('(')?;
@@ -82,34 +76,28 @@ fn without_kernel(said: &str, path: &Path) -> Option<Lack> {
     };
     let (operator, version, node) = (shown(operator), shown(version), shown(node));
     let at = if node.is_empty() { String::new() } else { format!(" (node '{node}')") };
-    Some(Lack {
-        text: format!("ONNX Runtime cannot compute {operator} of opset {version}{of_type}{at}"),
-        advice: another_backend(path),
-    })
+    let text = format!("ONNX Runtime cannot compute {operator} of opset {version}{of_type}{at}");
+    Some(Diagnostic::error(text).with_advice(another_backend(path)))
 }
 
 /// `Type Error: Type 'tensor(bfloat16)' of input parameter (x) of operator (Einsum) in node () is invalid.`
-fn refused_type(said: &str) -> Option<Lack> {
+fn refused_type(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("Type Error: Type '")?;
     let (found, rest) = rest.split_once("' of ")?;
     let (_, rest) = rest.split_once(" of operator (")?;
     let operator = rest.split(')').next()?;
-    Some(Lack {
-        text: format!("operator {} takes no {}", shown(operator), shown(plain_type(found))),
-        advice: "ONNX has the operator for other types: convert the model, to FP32 for example"
-            .to_owned(),
-    })
+    let text = format!("operator {} takes no {}", shown(operator), shown(plain_type(found)));
+    let advice = "ONNX has the operator for other types: convert the model, to FP32 for example";
+    Some(Diagnostic::error(text).with_advice(advice))
 }
 
 /// `MLDataType for: tensor(complex64) is not currently registered or supported`
-fn unregistered_type(said: &str) -> Option<Lack> {
+fn unregistered_type(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("MLDataType for: ")?;
     let (found, _) = rest.split_once(" is not currently registered")?;
-    Some(Lack {
-        text: format!("ONNX Runtime has no tensors of {}", shown(plain_type(found))),
-        advice: "export the model without them: complex numbers as two tensors of floats"
-            .to_owned(),
-    })
+    let text = format!("ONNX Runtime has no tensors of {}", shown(plain_type(found)));
+    let advice = "export the model without them: complex numbers as two tensors of floats";
+    Some(Diagnostic::error(text).with_advice(advice))
 }
 
 /// Another backend that takes the file.
@@ -132,34 +120,10 @@ fn shown(name: &str) -> String {
 
 /// The name of an element type of ONNX, as configurations call it where they can.
 pub(crate) fn type_name(number: u64) -> Option<&'static str> {
-    const NAMES: [&str; 24] = [
-        "",
-        "FP32",
-        "UINT8",
-        "INT8",
-        "UINT16",
-        "INT16",
-        "INT32",
-        "INT64",
-        "STRING",
-        "BOOL",
-        "FP16",
-        "FP64",
-        "UINT32",
-        "UINT64",
-        "COMPLEX64",
-        "COMPLEX128",
-        "BF16",
-        "FLOAT8E4M3FN",
-        "FLOAT8E4M3FNUZ",
-        "FLOAT8E5M2",
-        "FLOAT8E5M2FNUZ",
-        "UINT4",
-        "INT4",
-        "FLOAT4E2M1",
-    ];
-    let name = NAMES.get(usize::try_from(number).ok()?)?;
-    (!name.is_empty()).then_some(name)
+    /// From number 1 on.
+    const NAMES: &str = "FP32 UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FP16 FP64 UINT32 UINT64 COMPLEX64 COMPLEX128 BF16 \
+         FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ UINT4 INT4 FLOAT4E2M1";
+    NAMES.split(' ').nth(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 
 /// The element type of the first input of a node whose type the file says. The file is read twice, its weights are skipped.
@@ -273,7 +237,7 @@ mod tests {
     fn check(said: &str, text: &str, advice: &str) {
         let lack = lack(said, Path::new("/nowhere")).expect(said);
         assert_eq!(lack.text, text);
-        assert!(lack.advice.contains(advice), "{}", lack.advice);
+        assert!(lack.advice.as_deref().is_some_and(|found| found.contains(advice)), "{lack:?}");
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! Parameters of a model, read and checked.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use galatea_backend::{LoadContext, PathRules, Settings as Source};
+use galatea_backend::{CompletionContext, LoadContext, Settings as Source};
 use galatea_types::{Error, Result};
 
-use crate::ort::{ExecutionMode, GlobalThreads, GraphLevel};
+use crate::ort::{ExecutionMode, GlobalThreads, GraphOptimizationLevel};
 
 const INTRA_OP: &str = "intra_op_thread_count";
 const INTER_OP: &str = "inter_op_thread_count";
@@ -26,7 +23,7 @@ pub(crate) struct Settings {
     pub intra_op_threads: Option<i32>,
     pub inter_op_threads: Option<i32>,
     pub execution_mode: Option<ExecutionMode>,
-    pub graph_level: Option<GraphLevel>,
+    pub graph_level: Option<GraphOptimizationLevel>,
     pub memory_arena: Option<bool>,
     pub memory_pattern: Option<bool>,
     pub session_entries: Vec<(String, String)>,
@@ -57,12 +54,7 @@ impl Settings {
             session_entries,
             arena_shrinkage: config.parameters().get(ARENA_SHRINKAGE).cloned(),
             uses_global_threads: global_threads(&context.backend_config)?.is_some(),
-            operator_libraries: OperatorLibraries {
-                paths: &context.paths,
-                version_dir: &context.version_dir,
-                model_dir: &context.model_dir,
-            }
-            .find(config.operator_libraries())?,
+            operator_libraries: operator_libraries(config.operator_libraries(), &context.files())?,
         })
     }
 
@@ -75,22 +67,11 @@ impl Settings {
 fn execution_mode(parameters: &Source<'_>) -> Result<Option<ExecutionMode>> {
     match parameters.number("execution_mode")? {
         None => Ok(None),
-        Some(0) => Ok(Some(ExecutionMode::Sequential)),
-        Some(1) => Ok(Some(ExecutionMode::Parallel)),
-        Some(mode) => Err(ExecutionModeError(mode).into()),
-    }
-}
-
-/// A number that is none of the modes.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {0} ."
-)]
-struct ExecutionModeError(i32);
-
-impl From<ExecutionModeError> for Error {
-    fn from(error: ExecutionModeError) -> Self {
-        Self::invalid_arg(error.to_string())
+        Some(0) => Ok(Some(ExecutionMode::ORT_SEQUENTIAL)),
+        Some(1) => Ok(Some(ExecutionMode::ORT_PARALLEL)),
+        Some(mode) => Err(Error::invalid_arg(format!(
+            "Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
+        ))),
     }
 }
 
@@ -107,12 +88,12 @@ pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option
 }
 
 /// Levels of optimization as Triton numbers them: -1 basic, 1 extended, 2 none, anything else all.
-fn graph_level(context: &LoadContext) -> Option<GraphLevel> {
+fn graph_level(context: &LoadContext) -> Option<GraphOptimizationLevel> {
     Some(match context.config.optimization().graph_level? {
-        -1 => GraphLevel::Basic,
-        1 => GraphLevel::Extended,
-        2 => GraphLevel::Disabled,
-        _ => GraphLevel::All,
+        -1 => GraphOptimizationLevel::ORT_ENABLE_BASIC,
+        1 => GraphOptimizationLevel::ORT_ENABLE_EXTENDED,
+        2 => GraphOptimizationLevel::ORT_DISABLE_ALL,
+        _ => GraphOptimizationLevel::ORT_ENABLE_ALL,
     })
 }
 
@@ -128,29 +109,13 @@ fn session_entries(context: &LoadContext) -> Result<Vec<(String, String)>> {
         .collect()
 }
 
-/// The places of the libraries of a model's operators: relative paths lie in the version's folder, then in the model's,
-/// then by the loader where the configuration may name libraries of the system.
-pub(crate) struct OperatorLibraries<'a> {
-    pub paths: &'a PathRules,
-    pub version_dir: &'a Path,
-    pub model_dir: &'a Path,
-}
-
-impl OperatorLibraries<'_> {
-    pub fn find(&self, names: &[String]) -> Result<Vec<PathBuf>> {
-        names.iter().map(|name| self.find_one(name)).collect()
-    }
-
-    fn find_one(&self, name: &str) -> Result<PathBuf> {
-        let at = |dir| self.paths.resolve("op_library_filename", dir, name);
-        let (of_version, of_model) = (at(self.version_dir)?, at(self.model_dir)?);
-        Ok(match () {
-            () if of_version.exists() => of_version,
-            () if of_model.exists() => of_model,
-            () if self.paths.trusts(name) => PathBuf::from(name),
-            () => of_version,
-        })
-    }
+/// The places of the libraries of a model's operators.
+pub(crate) fn operator_libraries(
+    names: &[String],
+    context: &CompletionContext<'_>,
+) -> Result<Vec<PathBuf>> {
+    let find = |name: &String| Ok(context.find_library("op_library_filename", name)?);
+    names.iter().map(find).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The inputs and outputs that a model file declares.
 
 use galatea_backend::declared::{Declaration, DeclaredKind, DeclaredTensor, UnsupportedKind};
+use galatea_config::TensorSpec;
 use galatea_types::{DataType, Result, Shape};
 
 use crate::{
@@ -17,7 +18,6 @@ const WITHOUT_SEQUENCES: &str = "export the model without it: with scikit-learn 
     options={'zipmap': False}); or list in config.pbtxt the inputs and only the outputs that are tensors, the label for \
     example";
 
-/// What a model takes and gives.
 #[derive(Clone, Debug)]
 pub(crate) struct Signature {
     /// Inputs every request must bring.
@@ -74,4 +74,10 @@ impl DeclaredTensor for TensorInfo {
     fn dims(&self) -> Option<&Shape> {
         self.dims.as_ref()
     }
+}
+
+/// An input or output: as clients know it, and as the model does.
+pub(crate) struct TensorBinding {
+    pub spec: TensorSpec,
+    pub info: TensorInfo,
 }

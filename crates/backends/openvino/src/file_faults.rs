@@ -2,14 +2,14 @@
 
 use std::{fs, path::Path};
 
-use galatea_backend::{VersionFiles, explain};
+use galatea_backend::{CompletionContext, explain};
 use galatea_config::Diagnostic;
 use galatea_types::Error;
 
 use crate::header::{Header, HeaderError};
 
 /// What the library says of a file, and what is wrong with it where that can be seen from outside.
-pub(crate) fn explained(error: Error, path: &Path, version: VersionFiles<'_>) -> Error {
+pub(crate) fn explained(error: Error, path: &Path, version: &CompletionContext<'_>) -> Error {
     if !is_ir(path) {
         return error;
     }
@@ -33,7 +33,7 @@ pub(crate) fn is_ir(path: &Path) -> bool {
 pub(crate) fn not_readable(
     error: &HeaderError,
     path: &Path,
-    version: VersionFiles<'_>,
+    version: &CompletionContext<'_>,
 ) -> Diagnostic {
     Diagnostic::error(format!("the model's file cannot be loaded: {error}"))
         .with_advice("export or copy the model again, and compare the sizes of both files")
@@ -44,7 +44,7 @@ pub(crate) fn not_readable(
 pub(crate) fn wrong_weights(
     header: &Header,
     path: &Path,
-    version: VersionFiles<'_>,
+    version: &CompletionContext<'_>,
 ) -> Option<Diagnostic> {
     let needed = header.weight_bytes;
     if needed == 0 {

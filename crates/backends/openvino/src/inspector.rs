@@ -11,7 +11,7 @@ use crate::{
     file_faults::{is_ir, not_readable, wrong_weights},
     header::{Declared, Header, HeaderError},
     model::find_model,
-    settings::{Around, Settings},
+    settings::Settings,
     signature::{self, Signature},
 };
 
@@ -41,10 +41,10 @@ impl Inspector for OpenVinoInspector {
     }
 
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()> {
-        Settings::read(config, &Around::inspection(context))?;
+        Settings::read(config, context)?;
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let header = read(&path, context)?;
-        if let Some(wrong) = wrong_weights(&header, &path, context.files()) {
+        if let Some(wrong) = wrong_weights(&header, &path, context) {
             return Err(wrong.into_error(Code::InvalidArg));
         }
         let signature = signature_of(header);
@@ -70,7 +70,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
         Err(HeaderError::TooLarge) => {
             Err(cannot_tell(context.model_name, "is too large to look into"))
         }
-        Err(error) => Err(not_readable(&error, path, context.files()).into_error(Code::InvalidArg)),
+        Err(error) => Err(not_readable(&error, path, context).into_error(Code::InvalidArg)),
     }
 }
 

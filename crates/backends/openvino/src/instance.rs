@@ -4,11 +4,10 @@ use std::{cell::RefCell, sync::Arc};
 
 use bytes::Bytes;
 use galatea_backend::{
-    Batch, ModelInstance,
-    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
+    InstanceSpec, Model, ModelInstance,
+    batching::{Content, GroupRunner, Joined, ModelOutput, missing, other_type},
 };
-use galatea_config::ModelConfig;
-use galatea_division_faults::DivisionFault;
+use galatea_config::{InstanceKind, ModelConfig};
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{
@@ -60,7 +59,7 @@ pub(crate) struct Outputs {
 }
 
 impl OpenVinoInstance {
-    pub fn new(model: Arc<OpenVinoModel>) -> Result<Self> {
+    fn new(model: Arc<OpenVinoModel>) -> Result<Self> {
         let request = model.compiled.new_request()?;
         let large_outputs = model.all_outputs.iter().map(large).collect();
         let own_inputs = RefCell::new(model.inputs.iter().map(|_| None).collect());
@@ -130,11 +129,7 @@ impl OpenVinoInstance {
         let spec = &binding.spec;
         let name = || format!("output '{}' of model '{}'", spec.name, self.model.config.name());
         let Some(data_type) = data_type.filter(|&found| found == spec.data_type) else {
-            return Err(Error::internal(format!(
-                "{} has another datatype than the configured {}",
-                name(),
-                spec.data_type
-            )));
+            return Err(other_type(&self.model.config, spec));
         };
         let too_large = || Error::internal(format!("{} has a shape of {shape}, too large", name()));
         let data = match data_type {
@@ -206,10 +201,6 @@ impl GroupRunner for OpenVinoInstance {
         Ok(Outputs { tensors, items: inputs.items, _inputs: inputs.all })
     }
 
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
-    }
-
     fn outputs(&self, outputs: Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
         let Outputs { tensors, items, _inputs } = outputs;
         let bindings = wanted.iter().filter_map(|&number| self.model.outputs.get(number));
@@ -226,8 +217,19 @@ impl GroupRunner for OpenVinoInstance {
     }
 }
 
-impl ModelInstance for OpenVinoInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        batching::execute(self, batch);
+pub(crate) struct SharedModel(pub Arc<OpenVinoModel>);
+
+impl Model for SharedModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        Ok(Box::new(OpenVinoInstance::new(self.0.clone())?))
+    }
+
+    /// The streams were made for so many.
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        let model = &self.0;
+        let depends = model.settings.streams.is_none() && model.settings.hint.is_none();
+        let is_number = u32::try_from(instances.len()).is_ok_and(|n| n == model.instances);
+        let is_cpu = instances.iter().all(|spec| spec.kind != InstanceKind::Gpu);
+        is_cpu && (is_number || !depends)
     }
 }

@@ -16,16 +16,13 @@ mod file_faults;
 mod header;
 mod inspector;
 mod instance;
-mod load_error;
 mod model;
 mod narrowing;
 mod openvino;
 mod padding;
 mod settings;
-mod shared_model;
 mod signature;
 mod threads;
-mod wrong_value;
 
 #[doc(hidden)]
 pub use header::read_header;
@@ -40,10 +37,9 @@ use galatea_types::Result;
 use crate::{
     file_faults::{explained, is_ir},
     header::Header,
-    load_error::LoadError,
-    model::{OpenVinoModel, find_model},
+    instance::SharedModel,
+    model::{OpenVinoModel, find_model, refused},
     openvino::{Core, Library},
-    shared_model::SharedModel,
     signature::Signature,
 };
 
@@ -57,7 +53,7 @@ impl OpenVinoBackend {
     /// with it.
     pub fn open(path: &Path) -> Result<Arc<dyn Backend>> {
         let library = Library::open(path)?;
-        log::info!("opened OpenVINO {} from '{}'", library.version(), path.display());
+        log::info!("opened OpenVINO {} from '{}'", library.version, path.display());
         Ok(Arc::new(Self { library }))
     }
 }
@@ -68,7 +64,7 @@ impl Backend for OpenVinoBackend {
     }
 
     fn runtime(&self) -> Option<String> {
-        Some(format!("OpenVINO {}", self.library.version()))
+        Some(format!("OpenVINO {}", self.library.version))
     }
 
     fn complete_config(
@@ -80,10 +76,9 @@ impl Backend for OpenVinoBackend {
             return Ok(config);
         }
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
-        let read = Core::new(&self.library)?.read_model(&path).map_err(|cause| {
-            let failed = LoadError::OpenVino { model: context.model_name.to_owned(), cause };
-            explained(failed.into(), &path, context.files())
-        })?;
+        let read = Core::new(&self.library)?
+            .read_model(&path)
+            .map_err(|cause| explained(refused(context.model_name, cause), &path, context))?;
         // The C interface does not tell layouts; only IR files have them.
         let can_batch = is_ir(&path) && Header::of_file(&path).is_ok_and(|h| h.can_batch());
         complete::complete(config, &Signature::of(&read)?, can_batch, context)

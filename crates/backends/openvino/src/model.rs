@@ -7,15 +7,14 @@ use std::{
     time::Instant,
 };
 
-use galatea_backend::LoadContext;
-use galatea_config::{InstanceKind, ModelConfig};
-use galatea_types::{Error, Result};
+use galatea_backend::{LoadContext, misconfigured};
+use galatea_config::{FieldPath, InstanceKind, ModelConfig};
+use galatea_types::{Code, Error, Result};
 
 use crate::{
     file_faults,
-    load_error::LoadError,
     openvino::{CompiledModel, Core, Library, TensorInfo, retyped},
-    settings::{Around, Precision, Settings},
+    settings::Settings,
     signature::{self, Binding, Signature},
     threads,
 };
@@ -39,15 +38,14 @@ impl OpenVinoModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
         check_devices(&config)?;
-        let settings = Settings::read(&config, &Around::load(context))?;
+        let settings = Settings::read(&config, &context.files())?;
         let path =
             find_model(&context.version_dir, config.default_model_filename(), config.name())?;
         let started = Instant::now();
-        let failed = |cause| LoadError::OpenVino { model: config.name().to_string(), cause };
+        let failed = |cause| refused(config.name(), cause);
         let core = prepared_core(library, &settings, &config)?;
         let read = core.read_model(&path).map_err(failed);
-        let model =
-            read.map_err(|error| file_faults::explained(error.into(), &path, context.files()))?;
+        let model = read.map_err(|error| file_faults::explained(error, &path, &context.files()))?;
         let signature = Signature::of(&model)?;
         signature.check_names(config.name())?;
         let (inputs, outputs) = signature.bind(&config)?;
@@ -76,15 +74,26 @@ impl OpenVinoModel {
 }
 
 /// `KIND_MODEL` leaves it to the model, which specifies none.
-fn check_devices(config: &ModelConfig) -> Result<(), LoadError> {
+fn check_devices(config: &ModelConfig) -> Result<()> {
     let gpu = config.instance_groups().iter().find(|group| group.kind == InstanceKind::Gpu);
     match gpu {
         None => Ok(()),
         Some(group) => {
-            let (model, group) = (config.name().to_string(), group.name.to_string());
-            Err(LoadError::Gpu { model, group })
+            let (model, name) = (config.name(), &group.name);
+            let text = format!(
+                "unable to load model '{model}', Triton openVINO backend supports only CPU device: instance group \
+                 '{name}' is for GPUs (KIND_GPU)"
+            );
+            let field = FieldPath::from("instance_group").named(name).field("kind");
+            let advice = "write `kind: KIND_CPU`, or leave `kind` out";
+            Err(misconfigured(Code::InvalidArg, text, field, advice))
         }
     }
+}
+
+/// What OpenVINO says of a model that cannot be loaded.
+pub(crate) fn refused(model: &str, cause: Error) -> Error {
+    Error::internal(format!("failed to load model '{model}': {cause}")).with_source(cause)
 }
 
 /// With the properties and the extension of the model. Each model has a core of its own: a property is for all that its
@@ -96,10 +105,8 @@ fn prepared_core(
 ) -> Result<Core> {
     let core = Core::new(library)?;
     let refused = |what: String| {
-        let model = config.name().to_string();
         move |cause: Error| {
-            let cause = Error::new(cause.code(), format!("{what}: {cause}"));
-            LoadError::OpenVino { model, cause }
+            refused(config.name(), Error::new(cause.code(), format!("{what}: {cause}")))
         }
     };
     if let Some(extension) = &settings.extension {
@@ -109,7 +116,7 @@ fn prepared_core(
     for (key, value) in threads::properties(settings, threads::instances(config)) {
         core.set_property(key, &value).map_err(refused(format!("{key} = {value}")))?;
     }
-    core.set_property("INFERENCE_PRECISION_HINT", settings.precision.name())
+    core.set_property("INFERENCE_PRECISION_HINT", settings.precision)
         .map_err(refused("INFERENCE_PRECISION_HINT".to_owned()))?;
     if let Some(threads) = settings.compilation_threads {
         limit_compilation(&core, threads, config)
@@ -135,7 +142,7 @@ fn limit_compilation(core: &Core, threads: u32, config: &ModelConfig) -> Result<
     log::warn!(
         "model '{}': the parameter {KEY} has no effect, OpenVINO {} compiles for the CPU with as many threads as there are",
         config.name(),
-        core.version()
+        core.library.version
     );
     Ok(())
 }
@@ -160,11 +167,11 @@ fn report(compiled: &CompiledModel, settings: &Settings, config: &ModelConfig, s
         property("PERFORMANCE_HINT"),
         property("ENABLE_CPU_PINNING"),
     );
-    if settings.precision != Precision::F32 && precision != settings.precision.name() {
+    if settings.precision != "f32" && precision != settings.precision {
         log::warn!(
             "model '{}': this processor does not compute in {}, so that {precision} is used",
             config.name(),
-            settings.precision.name()
+            settings.precision
         );
     }
 }
@@ -175,6 +182,9 @@ pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Res
     let path = version_dir.join(filename);
     match path.exists() {
         true => Ok(path),
-        false => Err(LoadError::NoFile { model: model.to_owned(), path }.into()),
+        false => {
+            let path = path.display();
+            Err(Error::unavailable(format!("unable to find '{path}' for model '{model}'")))
+        }
     }
 }

@@ -3,12 +3,12 @@
 use galatea_backend::{
     MOST_MISTAKES,
     declared::{check_input_count, unexpected},
+    misconfigured,
 };
-use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result, Shape};
+use galatea_config::{FieldPath, ModelConfig, TensorSpec};
+use galatea_types::{Code, DataType, Error, Result, Shape};
 
 use crate::{
-    load_error::{LoadError, OtherShape},
     openvino::{Model, Retyping, TensorInfo},
     settings::Settings,
 };
@@ -35,11 +35,14 @@ impl Signature {
     }
 
     /// Without a name neither a configuration nor a request can mean it.
-    pub fn check_names(&self, model: &str) -> Result<(), LoadError> {
+    pub fn check_names(&self, model: &str) -> Result<()> {
         let sides = [("input", &self.inputs), ("output", &self.outputs)];
         for (what, infos) in sides {
             if let Some(index) = infos.iter().position(|info| info.name.is_empty()) {
-                return Err(LoadError::NoName { model: model.to_owned(), what, index });
+                return Err(Error::invalid_arg(format!(
+                    "unable to load model '{model}': {what} {index} has no name in the model's file; give it one before \
+                     the file is saved, in Python: `model.{what}({index}).set_names({{'NAME'}})`"
+                )));
             }
         }
         Ok(())
@@ -83,7 +86,7 @@ pub(crate) fn retypings(
     config: &ModelConfig,
     inputs: &[Binding],
     outputs: &[Binding],
-) -> Result<Vec<Retyping>, LoadError> {
+) -> Result<Vec<Retyping>> {
     let sides = [("input", inputs), ("output", outputs)];
     let all = sides.into_iter().flat_map(|(what, all)| all.iter().map(move |one| (what, one)));
     all.filter_map(|(what, binding)| retyping(config, what, binding).transpose()).collect()
@@ -93,22 +96,34 @@ fn retyping(
     config: &ModelConfig,
     what: &'static str,
     binding: &Binding,
-) -> Result<Option<Retyping>, LoadError> {
-    let names = || (config.name().to_string(), binding.spec.name.to_string());
+) -> Result<Option<Retyping>> {
+    let (model, name) = (config.name(), &binding.spec.name);
     let expected = binding.spec.data_type;
-    let Some(provided) = binding.info.data_type else {
-        let (model, name) = names();
-        return Err(LoadError::ElementType { model, what, name });
-    };
+    let provided = binding.info.data_type.ok_or_else(|| other_elements(model, what, name))?;
     if provided == expected {
         return Ok(None);
     }
     if [provided, expected].contains(&DataType::Bytes) {
-        let (model, name) = names();
-        return Err(LoadError::OtherType { model, what, name, expected, provided });
+        let text = format!(
+            "unable to load model '{model}', configuration expects datatype {} for {what} '{name}', model provides \
+             TYPE_{provided}",
+            expected.config_name()
+        );
+        let field = FieldPath::from(what).named(&**name).field("data_type");
+        let advice =
+            format!("write {}: texts and numbers are not converted", provided.config_name());
+        return Err(misconfigured(Code::InvalidArg, text, field, advice));
     }
     let (index, is_input) = (binding.index, what == "input");
     Ok(Some(Retyping { is_input, index, data_type: expected }))
+}
+
+/// The error of a tensor (`what`) of a type that no request can carry.
+pub(crate) fn other_elements(model: &str, what: &str, name: &str) -> Error {
+    Error::unsupported(format!(
+        "unable to load model '{model}', {what} '{name}' has elements that no request can carry (of less than a byte, \
+         for example)"
+    ))
 }
 
 /// The first dimension of a tensor of a model that takes batches: open, or the one size it is compiled for. Tensors that
@@ -127,7 +142,7 @@ pub(crate) fn reshapings(
     config: &ModelConfig,
     settings: &Settings,
     inputs: &[Binding],
-) -> Result<Vec<(usize, Vec<i64>)>, LoadError> {
+) -> Result<Vec<(usize, Vec<i64>)>> {
     check_fixed_batch(config, settings)?;
     let mut changed = Vec::new();
     for binding in inputs {
@@ -150,16 +165,22 @@ pub(crate) fn reshapings(
 }
 
 /// A model for one size of batch has no place for as many elements as come.
-fn check_fixed_batch(config: &ModelConfig, settings: &Settings) -> Result<(), LoadError> {
+fn check_fixed_batch(config: &ModelConfig, settings: &Settings) -> Result<()> {
     let is_ragged = |spec: &&TensorSpec| spec.allows_ragged_batch;
     let made = config.batch_inputs().iter().flat_map(|input| &input.targets);
     let mut names = config.inputs().iter().filter(is_ragged).map(|spec| &spec.name).chain(made);
     match names.next().filter(|_| settings.has_fixed_batch) {
         None => Ok(()),
-        Some(input) => Err(LoadError::RaggedFixedBatch {
-            model: config.name().to_string(),
-            input: input.to_string(),
-        }),
+        Some(input) => {
+            let text = format!(
+                "unable to load model '{}', input '{input}' cannot be ragged or made from the batch: the model is compiled \
+                 for one size of batch (SKIP_OV_DYNAMIC_BATCHSIZE)",
+                config.name()
+            );
+            let field = FieldPath::from("parameters").named("SKIP_OV_DYNAMIC_BATCHSIZE");
+            let advice = "remove the parameter SKIP_OV_DYNAMIC_BATCHSIZE";
+            Err(misconfigured(Code::InvalidArg, text, field, advice))
+        }
     }
 }
 
@@ -181,7 +202,7 @@ pub(crate) fn check_outputs(
     config: &ModelConfig,
     settings: &Settings,
     outputs: &[Binding],
-) -> Result<(), LoadError> {
+) -> Result<()> {
     for binding in outputs {
         let Some(dims) = &binding.info.dims else { continue };
         if config.batch_output_for(&binding.spec.name).is_some() {
@@ -193,9 +214,7 @@ pub(crate) fn check_outputs(
             && dims.first() != Some(&batch)
             && dims.first() != Some(&-1)
         {
-            let (model, name) = (config.name().to_string(), binding.spec.name.to_string());
-            let model_dims = Shape::from(&**dims).to_string();
-            return Err(LoadError::NoBatchDimension { model, name, model_dims, batch });
+            return Err(no_batch_dimension(config, binding, dims, batch));
         }
     }
     Ok(())
@@ -208,7 +227,7 @@ fn check_dims(
     binding: &Binding,
     model_dims: &[i64],
     batch: Option<i64>,
-) -> Result<(), LoadError> {
+) -> Result<()> {
     let wanted = dims_of_config(config, &binding.spec, batch);
     let is_scalar = model_dims.is_empty() && batch.is_none() && wanted.iter().all(|&d| d == 1);
     let skipped = usize::from(batch.is_some());
@@ -218,12 +237,35 @@ fn check_dims(
     if fits || is_scalar {
         return Ok(());
     }
-    Err(LoadError::OtherShape(Box::new(OtherShape {
-        model: config.name().to_string(),
-        what,
-        name: binding.spec.name.to_string(),
-        model_dims: Shape::from(model_dims),
-        config_dims: Shape::from(wanted),
-        has_batching: batch.is_some(),
-    })))
+    let (model, name) = (config.name(), &binding.spec.name);
+    let (model_dims, config_dims) = (Shape::from(model_dims), Shape::from(wanted));
+    let text = format!(
+        "model '{model}', tensor '{name}': the model expects {} dimensions (shape {model_dims}) but the model \
+         configuration specifies {} dimensions (shape {config_dims}{})",
+        model_dims.len(),
+        config_dims.len(),
+        if batch.is_some() { ", batch dimension included" } else { "" }
+    );
+    let written: Vec<String> = model_dims.iter().skip(skipped).map(i64::to_string).collect();
+    let advice = format!(
+        "write `dims: [ {} ]`, or have the model's inputs changed with the parameter RESHAPE_IO_LAYERS = `YES`",
+        written.join(", ")
+    );
+    let field = FieldPath::from(what).named(&**name).field("dims");
+    Err(misconfigured(Code::InvalidArg, text, field, advice))
+}
+
+fn no_batch_dimension(config: &ModelConfig, binding: &Binding, dims: &[i64], batch: i64) -> Error {
+    let (model, name, dims) = (config.name(), &binding.spec.name, Shape::from(dims));
+    let batch = match batch {
+        ..0 => "left open".to_owned(),
+        size => format!("of {size} items (max_batch_size)"),
+    };
+    let text = format!(
+        "model '{model}', tensor '{name}': for the model to support batching its first dimension must be the batch, but \
+         with the batch {batch} the model gives it the shape {dims}"
+    );
+    let advice = "write `max_batch_size: 0` and whole shapes in `dims`; or, where the model is for one size of batch \
+                  alone, that size and the parameter SKIP_OV_DYNAMIC_BATCHSIZE = `YES`";
+    misconfigured(Code::InvalidArg, text, "max_batch_size", advice)
 }

@@ -45,7 +45,6 @@ fn limited_cores() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Precision;
 
     fn settings() -> Settings {
         Settings {
@@ -53,7 +52,7 @@ mod tests {
             threads: Some(6),
             compilation_threads: None,
             streams: None,
-            precision: Precision::F32,
+            precision: "f32",
             is_pinned: None,
             extension: None,
             has_fixed_batch: false,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use galatea_backend::{Backend, CompletionContext, InstanceAlarm, LoadContext, Model};
 use galatea_config::{ConfigDraft, parse_json, to_json};
 use galatea_types::{LockExt as _, Result};
-use galatea_worker::{LogLevels, MemoryRules, wire::kind};
+use galatea_worker::{MemoryRules, wire::kind};
 use serde_json::Value;
 
 use crate::{
@@ -68,19 +68,8 @@ impl ProcessBackend {
         isolation: &Isolation,
     ) -> Result<ConfigDraft> {
         let model_name: Arc<str> = context.model_name.into();
-        let subject = Subject {
-            backend: self.description.clone(),
-            config: serde_json::from_str(&to_json(config.raw())).unwrap_or_default(),
-            model_name: context.model_name.to_owned(),
-            version: context.version,
-            model_dir: context.model_dir.to_owned(),
-            version_dir: context.version_dir.to_owned(),
-            backend_config: context.backend_config.clone(),
-            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
-            log_levels: LogLevels::now(),
-            memory_limit: isolation.memory_limit,
-            instance: None,
-        };
+        let config = serde_json::from_str(&to_json(config.raw())).unwrap_or_default();
+        let subject = Subject::new(&self.description, config, context, isolation, None);
         let alarm = InstanceAlarm::default();
         let mut worker = self.child.start(
             (&model_name, context.version),

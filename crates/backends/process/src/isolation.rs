@@ -50,14 +50,20 @@ impl Isolation {
         let is_wanted = match source.get(ISOLATION) {
             None | Some("none") => false,
             Some("process") => true,
-            Some(other) => return Err(IsolationError::Value { value: other.to_owned() }.into()),
+            Some(other) => {
+                let text = format!("{ISOLATION} must be 'process' or 'none', but is '{other}'");
+                return Err(Error::invalid_arg(text));
+            }
         };
         let memory_limit = source.number(MEMORY_LIMIT)?;
         if memory_limit.is_some_and(|limit| limit < LEAST_MEMORY) {
-            return Err(IsolationError::TooLittleMemory.into());
+            let text = format!("{MEMORY_LIMIT} must be at least {LEAST_MEMORY} bytes");
+            return Err(Error::invalid_arg(text));
         }
         let timeout = match source.number(START_TIMEOUT)? {
-            Some(0) => return Err(IsolationError::NoTime.into()),
+            Some(0) => {
+                return Err(Error::invalid_arg(format!("{START_TIMEOUT} must be at least 1")));
+            }
             Some(seconds) => Duration::from_secs(seconds),
             None => DEFAULT_TIMEOUT,
         };
@@ -72,23 +78,6 @@ fn time_limit(source: Settings<'_>, setting: &'static str, default: u64) -> Resu
     let seconds = source.number(setting)?.unwrap_or(default);
     let limit = (seconds > 0).then(|| Duration::from_secs(seconds));
     Ok(TimeLimit { limit, setting })
-}
-
-/// A setting has a value that it cannot have.
-#[derive(Debug, thiserror::Error)]
-enum IsolationError {
-    #[error("{ISOLATION} must be 'process' or 'none', but is '{value}'")]
-    Value { value: String },
-    #[error("{MEMORY_LIMIT} must be at least {LEAST_MEMORY} bytes")]
-    TooLittleMemory,
-    #[error("{START_TIMEOUT} must be at least 1")]
-    NoTime,
-}
-
-impl From<IsolationError> for Error {
-    fn from(error: IsolationError) -> Self {
-        Error::invalid_arg(error.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use galatea_backend::PathRules;
+use galatea_backend::{CompletionContext, PathRules};
 use galatea_worker::LogLevels;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::isolation::Isolation;
 
 /// What both commands have: the backend and the model version. Meta of INIT and COMPLETE.
 #[derive(Debug, Deserialize, Serialize)]
@@ -31,6 +33,29 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// `backend`: what a child constructs it from. `config`: as JSON.
+    pub fn new(
+        backend: &Value,
+        config: Value,
+        context: &CompletionContext<'_>,
+        isolation: &Isolation,
+        instance: Option<InstancePlace>,
+    ) -> Self {
+        Self {
+            backend: backend.clone(),
+            config,
+            model_name: context.model_name.to_owned(),
+            version: context.version,
+            model_dir: context.model_dir.to_owned(),
+            version_dir: context.version_dir.to_owned(),
+            backend_config: context.backend_config.clone(),
+            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
+            log_levels: LogLevels::now(),
+            memory_limit: isolation.memory_limit,
+            instance,
+        }
+    }
+
     pub fn paths(&self) -> PathRules {
         match &self.trusted_paths {
             None => PathRules::anywhere(),
@@ -39,7 +64,6 @@ impl Subject {
     }
 }
 
-/// Which instance a child runs.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct InstancePlace {
     pub name: String,

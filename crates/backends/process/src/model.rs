@@ -3,9 +3,7 @@
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, Result};
-use galatea_worker::{
-    InstanceOptions, LogLevels, MemoryRules, WorkerInstance, WorkerList, wire::kind,
-};
+use galatea_worker::{InstanceOptions, MemoryRules, WorkerInstance, WorkerList, wire::kind};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -32,32 +30,24 @@ impl IsolatedModel {
         isolation: Isolation,
     ) -> Result<Self> {
         if context.config.is_decoupled() {
-            return Err(DecoupledError { model: context.config.name().to_string() }.into());
+            return Err(Error::unsupported(format!(
+                "model '{}' is decoupled, and a decoupled model cannot be isolated in a process",
+                context.config.name()
+            )));
         }
         Ok(Self { context, description, child, isolation, workers: WorkerList::default() })
     }
 
     /// What the child of an instance is told.
     pub fn subject(&self, spec: &InstanceSpec) -> Subject {
-        let context = &self.context;
-        Subject {
-            backend: self.description.clone(),
-            config: self.config_of(spec),
-            model_name: context.config.name().to_string(),
-            version: context.version,
-            model_dir: context.model_dir.clone(),
-            version_dir: context.version_dir.clone(),
-            backend_config: context.backend_config.clone(),
-            trusted_paths: context.paths.trusted().map(<[String]>::to_vec),
-            log_levels: LogLevels::now(),
-            memory_limit: self.isolation.memory_limit,
-            instance: Some(InstancePlace {
-                name: spec.name.clone(),
-                on_gpu: spec.kind == InstanceKind::Gpu,
-                device_id: spec.device_id,
-                index: spec.index,
-            }),
-        }
+        let place = InstancePlace {
+            name: spec.name.clone(),
+            on_gpu: spec.kind == InstanceKind::Gpu,
+            device_id: spec.device_id,
+            index: spec.index,
+        };
+        let (config, context) = (self.config_of(spec), self.context.files());
+        Subject::new(&self.description, config, &context, &self.isolation, Some(place))
     }
 
     /// The configuration with this instance as its only one: the backend prepares nothing for others.
@@ -117,18 +107,5 @@ impl Model for IsolatedModel {
 
     fn prepare_to_leave(&self) {
         self.workers.prepare_to_leave();
-    }
-}
-
-/// What isolated models cannot do.
-#[derive(Debug, thiserror::Error)]
-#[error("model '{model}' is decoupled, and a decoupled model cannot be isolated in a process")]
-struct DecoupledError {
-    model: String,
-}
-
-impl From<DecoupledError> for Error {
-    fn from(error: DecoupledError) -> Self {
-        Error::unsupported(error.to_string())
     }
 }

@@ -13,7 +13,7 @@ use galatea_web_client::Problem;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    error::{DownloadError, RuntimeError},
+    error::DownloadError,
     http::{IndexClient, asked, without_credentials},
     progress::Progress,
 };
@@ -44,7 +44,8 @@ pub(crate) fn download(
         }
         let is_ended =
             matches!(&reason, DownloadError::Http(failure) if failure.problem() == Problem::Local);
-        let error = Error::from(RuntimeError::Download { url: without_credentials(url), reason });
+        let url = without_credentials(url);
+        let error = Error::unavailable(format!("cannot download '{url}': {reason}"));
         // An attempt that brought something is worth another.
         if is_ended || attempt == ATTEMPTS || size_of(part) <= before {
             return Err(error);

@@ -2,19 +2,15 @@
 
 use std::path::PathBuf;
 
-use galatea_types::Result;
+use galatea_types::{Environment, Error, Result};
 
-use galatea_types::Environment;
-
-use crate::{Runtime, error::RuntimeError};
+use crate::Runtime;
 
 /// Where to look for a runtime.
 #[derive(Clone, Debug)]
 pub struct FindOptions {
     /// A library named on the command line: wins, whether it exists or not, so that an error names it.
     pub library: Option<PathBuf>,
-    /// Folder of the user's data in place of the usual one.
-    pub data_folder: Option<PathBuf>,
     /// Names libraries and folders.
     pub environment: Environment,
 }
@@ -22,7 +18,7 @@ pub struct FindOptions {
 impl FindOptions {
     /// The usual places, as these variables name them.
     pub fn new(environment: &Environment) -> Self {
-        Self { library: None, data_folder: None, environment: environment.clone() }
+        Self { library: None, environment: environment.clone() }
     }
 }
 
@@ -34,10 +30,7 @@ pub fn find(runtime: &Runtime, options: &FindOptions) -> Option<PathBuf> {
     if let Some(path) = options.environment.path(runtime.variable) {
         return Some(path);
     }
-    let folder = match &options.data_folder {
-        Some(folder) => folder.clone(),
-        None => data_folder(&options.environment).ok()?,
-    };
+    let folder = data_folder(&options.environment).ok()?;
     let library = installed_folder(runtime, &folder).join(runtime.library());
     library.is_file().then_some(library)
 }
@@ -51,8 +44,10 @@ pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|p| p.is_absolute()) {
         return Ok(data.join("galatea"));
     }
-    let home = environment.path("HOME").ok_or(RuntimeError::NoDataFolder)?;
-    Ok(home.join(".local/share/galatea"))
+    let home = environment.path("HOME").map(|home| home.join(".local/share/galatea"));
+    home.ok_or_else(|| {
+        Error::unavailable("no folder for runtimes: set GALATEA_HOME, XDG_DATA_HOME or HOME")
+    })
 }
 
 /// Folder of all versions of a runtime, below that of the user's data.

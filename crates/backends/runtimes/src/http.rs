@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use bytes::Bytes;
-use galatea_types::{Environment, Stop};
+use galatea_types::{Environment, Error, Result, Stop};
 use galatea_web_client::{
     Answer, ClientSettings, Get, HttpFailure, Problem, Proxies, Roots, TimeLimits, WebClient,
     read_certificates,
 };
 use http::{HeaderValue, Response, header::ACCEPT};
 
-use crate::{error::RuntimeError, index, pip::PipSettings};
+use crate::{index, pip::PipSettings};
 
 /// Longest page of an index that is read.
 const PAGE_LIMIT: u64 = 64 << 20;
@@ -28,24 +28,28 @@ pub(crate) struct IndexClient {
 }
 
 impl IndexClient {
-    pub fn new(
-        settings: &PipSettings,
-        environment: &Environment,
-        stop: &Stop,
-    ) -> Result<Self, RuntimeError> {
+    pub fn new(settings: &PipSettings, environment: &Environment, stop: &Stop) -> Result<Self> {
         let proxies = match &settings.proxy {
             None => Proxies::for_all(environment),
-            Some(proxy) => Proxies::only(proxy).ok_or(RuntimeError::Proxy)?,
+            Some(proxy) => Proxies::only(proxy).ok_or_else(|| {
+                let text =
+                    "the proxy of pip's settings cannot be used: it is no address of a proxy";
+                Error::invalid_arg(text)
+            })?,
         };
         let roots = settings.certificates.as_ref().map(|path| {
-            let failed = |source| RuntimeError::ReadCertificates { path: path.clone(), source };
-            read_certificates(path).map(Roots::Only).map_err(failed)
+            read_certificates(path).map(Roots::Only).map_err(|reason| {
+                let path = path.display();
+                Error::unavailable(format!("cannot read the certificates in '{path}': {reason}"))
+            })
         });
         let (connect, head) = (settings.timeout, settings.timeout);
         let limits = TimeLimits { connect, head, body: head.max(Duration::from_secs(5)) };
         let roots = roots.transpose()?.unwrap_or_default();
         let client = ClientSettings { proxies: proxies.clone(), roots, limits };
-        let client = WebClient::new(&client, 1, stop.clone()).map_err(RuntimeError::Client)?;
+        let client = WebClient::new(&client, 1, stop.clone()).map_err(|failure| {
+            Error::unavailable(format!("cannot reach package indexes: {failure}"))
+        })?;
         Ok(Self { client, proxies, has_own_proxy: settings.proxy.is_some() })
     }
 

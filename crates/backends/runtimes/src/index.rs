@@ -7,11 +7,6 @@ use url::Url;
 /// What to ask an index for.
 pub(crate) const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
-/// The page of a project.
-pub(crate) fn project_url(index: &str, project: &str) -> String {
-    format!("{}/{project}/", index.trim_end_matches('/'))
-}
-
 /// Address of `filename` on a project page that came from `base`.
 pub(crate) fn find_link(
     base: &str,

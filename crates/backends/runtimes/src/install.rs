@@ -13,10 +13,10 @@ use http::header::CONTENT_TYPE;
 use crate::{
     Package, Part, Runtime, Wheel,
     download::{download, sha256, since},
-    error::RuntimeError,
+    error::{cannot_read, cannot_write},
     find::{data_folder, place_of},
     http::{IndexClient, without_credentials},
-    index::{find_link, project_url},
+    index::find_link,
     pip::PipSettings,
     progress::Progress,
     unpack::unpack,
@@ -28,8 +28,6 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How to install.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// Folder of the user's data in place of the usual one.
-    pub data_folder: Option<PathBuf>,
     /// A copy of the wheel on this machine: nothing is downloaded.
     pub wheel: Option<PathBuf>,
     /// Whether to install over an installed one.
@@ -44,7 +42,6 @@ impl InstallOptions {
     /// From the index into the usual folder, as these variables name them, where it is not installed yet.
     pub fn new(environment: &Environment) -> Self {
         Self {
-            data_folder: None,
             wheel: None,
             reinstalls: false,
             environment: environment.clone(),
@@ -80,11 +77,7 @@ pub fn install_package(
     options: &InstallOptions,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
-    let data_folder = match &options.data_folder {
-        Some(folder) => folder.clone(),
-        None => data_folder(&options.environment)?,
-    };
-    let folder = data_folder.join(package.place);
+    let folder = data_folder(&options.environment)?.join(package.place);
     let installed = folder.join(package.folder_name());
     let is_done = || is_complete(package, &installed) && !options.reinstalls;
     // A file that the user names must be right, also where nothing is left to install.
@@ -108,7 +101,10 @@ pub fn install_package(
     }
     options.stop.check()?;
     place(package, &files, &folder, &installed, &options.stop)?;
-    files.into_iter().for_each(|(_, file)| file.clean_up());
+    for (_, file) in files.iter().filter(|(_, file)| file.is_downloaded) {
+        // The installation is complete; a file left over only takes space.
+        let _ = fs::remove_file(&file.path);
+    }
     progress.note(&format!(
         "installed {} {} in '{}'",
         package.title,
@@ -132,16 +128,11 @@ fn is_complete(package: &Package<'_>, installed: &Path) -> bool {
 }
 
 fn pinned_wheel<'a>(package: &Package<'_>, part: &'a Part<'_>) -> Result<&'a Wheel> {
-    let not_offered = || RuntimeError::NotOffered {
-        title: package.title.to_owned(),
-        version: package.version.to_owned(),
-        otherwise: package.otherwise.to_owned(),
-    };
-    Ok(part.wheel().ok_or_else(not_offered)?)
-}
-
-pub(crate) fn cannot_write(path: &Path, source: io::Error) -> Error {
-    RuntimeError::Write { path: path.to_path_buf(), source }.into()
+    part.wheel().ok_or_else(|| {
+        let Package { title, version, otherwise, .. } = package;
+        let arch = std::env::consts::ARCH;
+        Error::unsupported(format!("{title} {version} is not offered for {arch}: {otherwise}"))
+    })
 }
 
 /// Held while installing; the system releases it when the process ends, however it does.
@@ -165,25 +156,10 @@ pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> R
 }
 
 /// A wheel with the right content.
-enum WheelFile {
-    /// A file of the user's: left where it is.
-    Found(PathBuf),
-    Downloaded(PathBuf),
-}
-
-impl WheelFile {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Found(path) | Self::Downloaded(path) => path,
-        }
-    }
-
-    fn clean_up(self) {
-        if let Self::Downloaded(path) = self {
-            // The installation is complete; a file left over only takes space.
-            let _ = fs::remove_file(path);
-        }
-    }
+struct WheelFile {
+    path: PathBuf,
+    /// Else it is the user's, and left where it is.
+    is_downloaded: bool,
 }
 
 fn obtain(
@@ -194,31 +170,34 @@ fn obtain(
     progress: &mut dyn Progress,
 ) -> Result<WheelFile> {
     if let Some(path) = &options.wheel {
-        return Ok(WheelFile::Found(path.clone()));
+        return Ok(WheelFile { path: path.clone(), is_downloaded: false });
     }
     let settings = PipSettings::read(&options.environment);
     for candidate in settings.folders.iter().map(|f| f.join(wheel.filename)) {
         if candidate.is_file() && verify(&candidate, wheel).is_ok() {
-            return Ok(WheelFile::Found(candidate));
+            return Ok(WheelFile { path: candidate, is_downloaded: false });
         }
     }
     let begun = folder.join(format!("{}.part", wheel.filename));
     // Whole, but not unpacked: an earlier installer was stopped between the two.
     if begun.is_file() && verify(&begun, wheel).is_ok() {
-        return Ok(WheelFile::Downloaded(begun));
+        return Ok(WheelFile { path: begun, is_downloaded: true });
     }
     let client = IndexClient::new(&settings, &options.environment, &options.stop)?;
     let filename = wheel.filename;
     let fetched = match look_up_in_all(&client, &settings, part.project, filename, progress) {
         Ok(url) => fetch_verified(&client, &url, wheel, &begun, progress),
         Err(reasons) => {
-            let otherwise = package.otherwise.to_owned();
-            Err(RuntimeError::NoIndex { reasons, filename, otherwise }.into())
+            let (reasons, otherwise) = (reasons.join("; "), package.otherwise);
+            Err(Error::unavailable(format!(
+                "{reasons}. Without a network, copy '{filename}' to this machine and name its folder with PIP_FIND_LINKS, \
+                 or {otherwise}"
+            )))
         }
     };
     options.stop.check()?;
     fetched.map_err(|e| e.prefixed(format!("cannot install {}: ", package.title)))?;
-    Ok(WheelFile::Downloaded(begun))
+    Ok(WheelFile { path: begun, is_downloaded: true })
 }
 
 /// Address of the file on the first index that has it, or why none has.
@@ -276,7 +255,7 @@ fn look_up(
     filename: &str,
     waits: &mut dyn FnMut(),
 ) -> Result<String, String> {
-    let url = project_url(index, project);
+    let url = format!("{}/{project}/", index.trim_end_matches('/'));
     let page = client.page(&url, waits)?;
     let kind = page.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let kind = kind.unwrap_or_default().to_ascii_lowercase();
@@ -285,12 +264,15 @@ fn look_up(
 }
 
 fn verify(path: &Path, wheel: &Wheel) -> Result<()> {
-    let path_buf = || path.to_path_buf();
-    let found = sha256(path).map_err(|source| RuntimeError::Read { path: path_buf(), source })?;
+    let found = sha256(path).map_err(|reason| cannot_read(path, reason))?;
     if found == wheel.sha256 {
         return Ok(());
     }
-    Err(RuntimeError::Content { path: path_buf(), found, pinned: wheel.sha256 }.into())
+    Err(Error::unavailable(format!(
+        "'{}' is not the file expected: its sha256 is {found}, not {}",
+        path.display(),
+        wheel.sha256
+    )))
 }
 
 /// Unpacks beside the target and renames: the folder of a version is never half there.
@@ -320,7 +302,7 @@ fn fill(
     stop: &Stop,
 ) -> Result<()> {
     for (part, wheel) in wheels {
-        unpack(wheel.path(), part.members, staging, stop)?;
+        unpack(&wheel.path, part.members, staging, stop)?;
     }
     for (path, content) in package.files {
         let path = staging.join(path);
@@ -330,7 +312,8 @@ fn fill(
     Ok(())
 }
 
-fn remove_folder(path: &Path) -> Result<()> {
+/// Removes a folder, if it is there.
+pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, error)),
         _ => Ok(()),

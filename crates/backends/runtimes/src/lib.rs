@@ -50,7 +50,9 @@ pub use install::{InstallOptions, find_package, install, install_package};
 pub use libtorch::Libtorch;
 pub use package::{Package, Part};
 pub use pip::PipSettings;
-pub use progress::{LogProgress, Progress, ProgressMaker, SilentProgress, TerminalProgress};
+#[cfg(test)]
+pub(crate) use progress::SilentProgress;
+pub use progress::{LogProgress, Progress, ProgressMaker, TerminalProgress};
 pub use remove::{Removed, disk_usage, remove, runtime_folder};
 pub use runtime::{Runtime, Wheel};
 pub use shim::{ShimOptions, ShimSource, prepare_shim, shim_folder};

@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
-use crate::{FindOptions, Runtime, error::RuntimeError, find};
+use crate::{FindOptions, Runtime, find};
 
 const LIBRARY: &str = "libtorch_cpu.so";
 
@@ -26,13 +26,14 @@ impl Libtorch {
     /// In a folder with `lib` and `include`: the folder `torch` of a Python environment, an unpacked libtorch,
     /// or a prefix such as `/usr` (where Debian's `libtorch-dev` has the library a folder deeper).
     pub fn in_folder(folder: &Path) -> Result<Self> {
-        let lacks = |what| RuntimeError::Libtorch { folder: folder.to_path_buf(), what };
+        let lacks = |what| {
+            let folder = folder.display();
+            Error::unavailable(format!("no libtorch in '{folder}': {what} is missing"))
+        };
         let lib_dir = lib_dir(&folder.join("lib")).ok_or_else(|| lacks("lib/libtorch_cpu.so"))?;
         let include_dir = folder.join("include");
         if !include_dir.join("torch/script.h").is_file() {
-            return Err(
-                lacks("include/torch/script.h (on Debian: apt-get install libtorch-dev)").into()
-            );
+            return Err(lacks("include/torch/script.h (on Debian: apt-get install libtorch-dev)"));
         }
         let version = version(&include_dir).ok_or_else(|| lacks("the header with its version"))?;
         Ok(Self { lib_dir, include_dir, version })

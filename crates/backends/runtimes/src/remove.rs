@@ -7,13 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use galatea_types::{Environment, Result, Stop};
+use galatea_types::{Environment, Error, Result, Stop};
 
 use crate::{
     Progress, Runtime,
-    error::RuntimeError,
+    error::{cannot_read, cannot_write},
     find::{data_folder, place_of},
-    install::{cannot_write, lock},
+    install::lock,
 };
 
 /// A folder or file that was removed.
@@ -46,14 +46,21 @@ pub fn remove(
     before: &dyn Fn(&Path) -> Option<PathBuf>,
 ) -> Result<Vec<Removed>> {
     let folder = runtime_folder(runtime, environment)?;
-    let missing = |installed: Vec<String>| RuntimeError::NotInstalled {
-        title: runtime.title,
-        version: version.map(str::to_owned),
-        folder: folder.clone(),
-        installed,
+    let missing = |installed: &[String]| {
+        let title = runtime.title;
+        let version = version.map(|version| format!(" '{version}'")).unwrap_or_default();
+        let others = match installed {
+            [] => String::new(),
+            [one] => format!("; installed is {one}"),
+            more => format!("; installed are {}", more.join(", ")),
+        };
+        let folder = folder.display();
+        Err(Error::unavailable(format!(
+            "{title}{version} is not installed in '{folder}': nothing was removed{others}"
+        )))
     };
     if !folder.is_dir() {
-        return Err(missing(Vec::new()).into());
+        return missing(&[]);
     }
     // A signal ends the program itself, which holds nothing else.
     let _lock = lock(&folder, &Stop::default(), progress)?;
@@ -64,7 +71,8 @@ pub fn remove(
     };
     let (asked, others): (Vec<_>, Vec<_>) = there.into_iter().partition(is_asked);
     if asked.is_empty() {
-        return Err(missing(others.into_iter().filter_map(|other| other.version).collect()).into());
+        let others: Vec<String> = others.into_iter().filter_map(|other| other.version).collect();
+        return missing(&others);
     }
     let mut removed = Vec::new();
     for found in asked {
@@ -81,7 +89,7 @@ pub fn remove(
 
 /// The versions in their order, then what interrupted installations left. Its lock is not one of them.
 fn contents(folder: &Path) -> Result<Vec<Removed>> {
-    let failed = |source| RuntimeError::Read { path: folder.to_path_buf(), source };
+    let failed = |reason: io::Error| cannot_read(folder, reason);
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

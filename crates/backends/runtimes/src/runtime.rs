@@ -165,9 +165,4 @@ impl Runtime {
     pub fn library(&self) -> &'static str {
         self.members.first().map_or("", |(_, name)| name)
     }
-
-    /// The wheel for this machine.
-    pub fn wheel(&self) -> Option<&'static Wheel> {
-        self.wheels.iter().find(|w| w.arch == std::env::consts::ARCH)
-    }
 }

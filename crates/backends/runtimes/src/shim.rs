@@ -1,7 +1,7 @@
 //! Compiling the part of a backend that is C++ against the library it will be opened with.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Instant, UNIX_EPOCH},
@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Libtorch,
-    error::RuntimeError,
+    error::{cannot_read, cannot_write},
     find::data_folder,
-    install::{cannot_write, lock},
+    install::{lock, remove_folder},
     interruptible,
     progress::Progress,
 };
@@ -25,8 +25,6 @@ pub type ShimSource<'a> = &'a [(&'a str, &'a str)];
 /// Where and how a shim is made.
 #[derive(Clone, Debug)]
 pub struct ShimOptions {
-    /// Folder of the user's data in place of the usual one.
-    pub data_folder: Option<PathBuf>,
     /// Whether one that is there is made again.
     pub rebuilds: bool,
     /// Names the data folder and the compiler.
@@ -38,7 +36,7 @@ pub struct ShimOptions {
 impl ShimOptions {
     /// Into the usual folder with the usual compiler, as these variables name them, where there is none yet.
     pub fn new(environment: &Environment) -> Self {
-        Self { data_folder: None, rebuilds: false, environment: environment.clone(), stop: None }
+        Self { rebuilds: false, environment: environment.clone(), stop: None }
     }
 }
 
@@ -82,7 +80,7 @@ pub fn prepare_shim(
         compiler.display()
     ));
     let staging = shims.join(".new");
-    clear(&staging)?;
+    remove_folder(&staging)?;
     fs::create_dir_all(&staging).map_err(|e| cannot_write(&staging, e))?;
     let start = Instant::now();
     let mut build =
@@ -90,25 +88,20 @@ pub fn prepare_shim(
     let built = build.build(source);
     if built.is_err() {
         // The first error is the one to tell.
-        let _ = clear(&staging);
+        let _ = remove_folder(&staging);
     }
     // Whatever failed after a request failed because of it.
     options.stop.as_ref().map_or(Ok(()), Stop::check)?;
     built?;
-    clear(&folder)?;
+    remove_folder(&folder)?;
     fs::rename(&staging, &folder).map_err(|e| cannot_write(&folder, e))?;
     let seconds = start.elapsed().as_secs_f64();
     progress.note(&format!("the shim for PyTorch is compiled, in {seconds:.1} s"));
     Ok(library)
 }
 
-/// The folder of all shims.
 fn shims(options: &ShimOptions) -> Result<PathBuf> {
-    let data_folder = match &options.data_folder {
-        Some(folder) => folder.clone(),
-        None => data_folder(&options.environment)?,
-    };
-    Ok(data_folder.join("shims"))
+    Ok(data_folder(&options.environment)?.join("shims"))
 }
 
 /// Where the shim of a libtorch is, once it is compiled.
@@ -121,17 +114,10 @@ pub fn shim_folder(
     Ok(shims(options)?.join(name))
 }
 
-fn clear(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|e| cannot_write(folder, e))?;
-    }
-    Ok(())
-}
-
 /// Identifies a libtorch and a source: a hash of both.
 fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     let library = libtorch.library();
-    let failed = |source| RuntimeError::Read { path: library.clone(), source };
+    let failed = |reason: io::Error| cannot_read(&library, reason);
     let metadata = fs::metadata(&library).map_err(failed)?;
     let modified = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
     let mut hash = Sha256::new();
@@ -252,8 +238,11 @@ impl Build<'_> {
 
     fn run(&mut self, command: Command) -> Result<Result<(), String>> {
         self.stop.map_or(Ok(()), Stop::check)?;
-        let output = interruptible::output(command, self.stop, self.progress)
-            .map_err(|source| RuntimeError::Start { program: self.compiler.clone(), source })?;
+        let output =
+            interruptible::output(command, self.stop, self.progress).map_err(|reason| {
+                let program = self.compiler.display();
+                Error::unavailable(format!("cannot start '{program}': {reason}"))
+            })?;
         self.stop.map_or(Ok(()), Stop::check)?;
         Ok(if output.status.success() { Ok(()) } else { Err(output.errors) })
     }
@@ -318,10 +307,10 @@ mod tests {
             version: [1, 13, 0],
         };
         fs::write(libtorch.library(), "").expect("written");
-        let options = |cxx: &str| ShimOptions {
-            data_folder: Some(folder.path().join("data")),
-            ..ShimOptions::new(&Environment::of([("CXX", cxx)]))
-        };
+        let home = folder.path().join("data");
+        let home = home.to_str().expect("text");
+        let options =
+            |cxx| ShimOptions::new(&Environment::of([("CXX", cxx), ("GALATEA_HOME", home)]));
         let prepare = |cxx| {
             let source: ShimSource<'_> = &[("a.cpp", "int x;")];
             prepare_shim(&libtorch, source, &options(cxx), &mut SilentProgress)

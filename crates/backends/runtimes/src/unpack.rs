@@ -6,13 +6,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use galatea_types::{Result, Stop};
+use galatea_types::{Error, Result, Stop};
 use zip::{
     ZipArchive,
     read::{ArchiveOffset, Config},
 };
-
-use crate::error::RuntimeError;
 
 /// Writes the members of a wheel that are wanted into `folder`.
 pub(crate) fn unpack(
@@ -21,10 +19,9 @@ pub(crate) fn unpack(
     folder: &Path,
     stop: &Stop,
 ) -> Result<()> {
-    let failed = |member: &str, reason: &dyn std::fmt::Display| RuntimeError::Unpack {
-        member: member.to_owned(),
-        wheel: wheel.to_path_buf(),
-        reason: reason.to_string(),
+    let failed = |member: &str, reason: &dyn std::fmt::Display| {
+        let wheel = wheel.display();
+        Error::internal(format!("cannot unpack {member} of '{wheel}': {reason}"))
     };
     let file = File::open(wheel).map_err(|e| failed("the files", &e))?;
     let from_start = Config { archive_offset: ArchiveOffset::Known(0) };

@@ -86,14 +86,12 @@ impl Progress for Recorder {
 }
 
 fn options(folder: &Path, index: &str) -> InstallOptions {
-    InstallOptions {
-        data_folder: Some(folder.to_path_buf()),
-        ..InstallOptions::new(&Environment::of([
-            ("PIP_CONFIG_FILE", "/dev/null"),
-            ("PIP_INDEX_URL", index),
-            ("PIP_DEFAULT_TIMEOUT", "5"),
-        ]))
-    }
+    InstallOptions::new(&Environment::of([
+        ("GALATEA_HOME", folder.to_str().unwrap()),
+        ("PIP_CONFIG_FILE", "/dev/null"),
+        ("PIP_INDEX_URL", index),
+        ("PIP_DEFAULT_TIMEOUT", "5"),
+    ]))
 }
 
 struct Attempt {
@@ -124,13 +122,9 @@ fn assert_installed(attempt: &Attempt, package: &Package) {
     let folder = library.parent().unwrap();
     assert_eq!(fs::read(folder.join("headers/deep/a.h")).unwrap(), b"int a;");
     assert!(!folder.join("../b.h").exists() && !folder.join("b.h").exists());
-    let found = find(
-        &package.runtime,
-        &FindOptions {
-            data_folder: Some(attempt.folder.path().to_path_buf()),
-            ..FindOptions::new(&Environment::of([("HOME", "/nowhere")]))
-        },
-    );
+    let home = attempt.folder.path().to_str().unwrap();
+    let environment = Environment::of([("HOME", "/nowhere"), ("GALATEA_HOME", home)]);
+    let found = find(&package.runtime, &FindOptions::new(&environment));
     assert_eq!(found.as_ref(), Some(library));
     assert!(!part(attempt.folder.path()).exists(), "the download is cleaned up");
 }
@@ -256,14 +250,12 @@ fn a_proxy_that_does_not_answer_is_named() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let proxy = format!("127.0.0.1:{}", server::closed_port());
-    let options = InstallOptions {
-        data_folder: Some(folder.path().to_path_buf()),
-        ..InstallOptions::new(&Environment::of([
-            ("PIP_CONFIG_FILE", "/dev/null"),
-            ("PIP_INDEX_URL", "http://index.invalid/simple"),
-            ("PIP_PROXY", &format!("http://user:secret@{proxy}")),
-        ]))
-    };
+    let options = InstallOptions::new(&Environment::of([
+        ("GALATEA_HOME", folder.path().to_str().unwrap()),
+        ("PIP_CONFIG_FILE", "/dev/null"),
+        ("PIP_INDEX_URL", "http://index.invalid/simple"),
+        ("PIP_PROXY", &format!("http://user:secret@{proxy}")),
+    ]));
     let error = install(&package.runtime, &options, &mut Recorder::default()).unwrap_err();
     let expected = format!(
         "cannot reach 'http://index.invalid/simple/thing/' through the proxy '{proxy}' (which pip's settings name: \

@@ -1,10 +1,7 @@
 //! Fills in what a configuration leaves out, from the signature. Rules and texts are Triton's.
 
-use galatea_backend::{
-    CompletionContext, complete_scheduling, complete_tensors,
-    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
-};
-use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
+use galatea_backend::{CompletionContext, complete_scheduling, complete_tensors, draft_of};
+use galatea_config::{ConfigDraft, Diagnostic};
 use galatea_types::{Code, Error, Result};
 
 use crate::signature::{HOW_TO_BATCH, Signature, TensorInfo};
@@ -18,7 +15,10 @@ pub(crate) fn complete(
         return Ok(config);
     }
     complete_batching(&mut config, signature, context)?;
-    let draft = |what, info: &_, has_batching| tensor(context.model_name, what, info, has_batching);
+    let model = context.model_name;
+    let draft = |what, info: &TensorInfo, has_batching| {
+        draft_of((model, what), info, has_batching, || without_rank(model, what, info))
+    };
     complete_tensors(&mut config, (&signature.inputs, &signature.outputs), draft)?;
     Ok(config)
 }
@@ -66,24 +66,6 @@ fn is_to_batch(config: &ConfigDraft, signature: &Signature, model: &str) -> Resu
         hint = Some(is_without);
     }
     Ok(hint.unwrap_or(true))
-}
-
-/// An input or output as the configuration is to have it.
-fn tensor(
-    model: &str,
-    what: &'static str,
-    info: &TensorInfo,
-    has_batching: bool,
-) -> Result<TensorDraft> {
-    let data_type = match info.kind() {
-        DeclaredKind::Tensor(data_type) => data_type,
-        DeclaredKind::Other(kind) => {
-            let of = Subject::new(model, what, &info.name);
-            return Err(Disagreement::UnsupportedKind { of, kind }.into());
-        }
-    };
-    let dims = info.dims.as_ref().ok_or_else(|| without_rank(model, what, info))?;
-    Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
 }
 
 /// Of a rank that only a request shows.

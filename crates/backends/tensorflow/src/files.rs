@@ -5,13 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use galatea_backend::VersionFiles;
+use galatea_backend::CompletionContext;
 use galatea_config::Diagnostic;
 use galatea_types::{Code, Error, Result};
 
 use crate::saved_model::restores_variables;
 
-/// A model on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelFiles {
     /// The folder that `saved_model.pb` is in.
@@ -27,12 +26,12 @@ const SAVED_MODEL_PLATFORM: &str = "tensorflow_savedmodel";
 
 impl ModelFiles {
     /// By what a configuration says of platform and file name.
-    pub fn find(version: VersionFiles<'_>, platform: &str, filename: &str) -> Result<Self> {
+    pub fn find(version: &CompletionContext<'_>, platform: &str, filename: &str) -> Result<Self> {
         let is_graph = match platform {
             GRAPH_PLATFORM => true,
             SAVED_MODEL_PLATFORM => false,
             "" => !filename.is_empty() && !version.version_dir.join(filename).is_dir(),
-            other => return Err(no_platform(version.model, other)),
+            other => return Err(no_platform(version.model_name, other)),
         };
         let default = if is_graph { "model.graphdef" } else { "model.savedmodel" };
         let filename = if filename.is_empty() { default } else { filename };
@@ -45,7 +44,7 @@ impl ModelFiles {
         }
     }
 
-    fn saved_model(version: VersionFiles<'_>, folder: PathBuf) -> Result<Self> {
+    fn saved_model(version: &CompletionContext<'_>, folder: PathBuf) -> Result<Self> {
         let variables = folder.join("variables");
         let has_data = |entry: fs::DirEntry| entry.file_name().to_string_lossy().contains(".data-");
         let has_index = variables.join("variables.index").is_file();
@@ -90,8 +89,9 @@ fn no_platform(model: &str, platform: &str) -> Error {
 }
 
 /// A diagnostic about something in the model's folder, in Triton's words first where clients know them.
-fn at(version: VersionFiles<'_>, path: &Path, text: &str, advice: &str) -> Error {
-    let text = format!("unable to load model '{}': '{}': {text}", version.model, path.display());
+fn at(version: &CompletionContext<'_>, path: &Path, text: &str, advice: &str) -> Error {
+    let text =
+        format!("unable to load model '{}': '{}': {text}", version.model_name, path.display());
     Diagnostic::error(text)
         .with_advice(advice)
         .at(version.place(path))
@@ -104,9 +104,9 @@ const FROM_CHECKPOINT: &str = "a checkpoint holds weights and no graph: build th
      and save it with tf.saved_model.save or model.export (of TensorFlow 1: freeze the graph into a model.graphdef)";
 
 /// What lies there in the place of a model.
-fn not_there(version: VersionFiles<'_>, path: &Path, is_graph: bool) -> Error {
+fn not_there(version: &CompletionContext<'_>, path: &Path, is_graph: bool) -> Error {
     let text =
-        format!("unable to find '{}' for model instance '{}'", path.display(), version.model);
+        format!("unable to find '{}' for model instance '{}'", path.display(), version.model_name);
     let advice = advice(version.version_dir, path, is_graph);
     Diagnostic::error(text)
         .with_advice(advice)

@@ -29,25 +29,23 @@ impl Inspector for TensorFlowInspector {
     }
 
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()> {
-        let version = context.files();
-        let files = ModelFiles::find(version, config.platform(), config.default_model_filename())?;
+        let files = ModelFiles::find(context, config.platform(), config.default_model_filename())?;
         let file = match &files {
             ModelFiles::SavedModel(_) => {
-                let signature = signature_of(version, &files, config.parameters())?;
+                let signature = signature_of(context, &files, config.parameters())?;
                 return signature.declaration().check(config);
             }
             ModelFiles::Graph(file) => file,
         };
-        let nodes = nodes_of_file(file).map_err(|error| not_readable(version, file, &error))?;
+        let nodes = nodes_of_file(file).map_err(|error| not_readable(context, file, &error))?;
         unknown(&nodes, config).next().map_or(Ok(()), Err)
     }
 
     fn mistakes(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Vec<Error> {
-        let version = context.files();
-        let files = ModelFiles::find(version, config.platform(), config.default_model_filename());
+        let files = ModelFiles::find(context, config.platform(), config.default_model_filename());
         match files {
             Ok(files @ ModelFiles::SavedModel(_)) => {
-                let signature = signature_of(version, &files, config.parameters());
+                let signature = signature_of(context, &files, config.parameters());
                 signature.map_or_else(|_| Vec::new(), |s| s.declaration().mistakes(config))
             }
             Ok(ModelFiles::Graph(file)) => nodes_of_file(&file).map_or_else(
@@ -77,14 +75,13 @@ pub(crate) fn complete_config(
     config: ConfigDraft,
     context: &CompletionContext<'_>,
 ) -> Result<ConfigDraft> {
-    let version = context.files();
     let (platform, filename) =
         (config.raw().platform.clone(), config.default_model_filename().to_owned());
-    let files = ModelFiles::find(version, &platform, &filename)?;
+    let files = ModelFiles::find(context, &platform, &filename)?;
     if matches!(files, ModelFiles::Graph(_)) {
         // A graph does not say which of its nodes are its inputs and outputs.
         return Ok(config);
     }
-    let signature = signature_of(version, &files, &config.parameters())?;
+    let signature = signature_of(context, &files, &config.parameters())?;
     complete::complete(config, &signature, context)
 }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use galatea_backend::{
-    Batch, ModelInstance,
-    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
+    InstanceSpec, Model, ModelInstance,
+    batching::{Content, GroupRunner, Joined, ModelOutput, missing, other_type},
 };
-use galatea_config::ModelConfig;
-use galatea_division_faults::DivisionFault;
-use galatea_types::{DataType, Error, Result};
+use galatea_config::{InstanceKind, ModelConfig};
+use galatea_types::{DataType, Result};
 
 use crate::{
     model::TensorFlowModel,
-    sessions::SessionUse,
+    sessions::{SessionUse, Sessions},
     tensorflow::{Point, Tensor},
 };
 
@@ -23,10 +22,6 @@ pub(crate) struct TensorFlowInstance {
 }
 
 impl TensorFlowInstance {
-    pub fn new(model: Arc<TensorFlowModel>, session: SessionUse) -> Self {
-        Self { model, session }
-    }
-
     fn tensor(&self, data_type: DataType, joined: Joined<'_>) -> Result<Tensor> {
         let library = &self.model.library;
         let over = |data| Tensor::over(library, data, &joined.shape, data_type);
@@ -68,10 +63,6 @@ impl GroupRunner for TensorFlowInstance {
         self.model.placement.place(|place| self.session.session.run(&inputs, &points, place))
     }
 
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
-    }
-
     fn outputs(&self, outputs: Vec<Tensor>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
         let specs =
             wanted.iter().filter_map(|&number| self.model.config.model_outputs().get(number));
@@ -79,12 +70,7 @@ impl GroupRunner for TensorFlowInstance {
             .zip(outputs)
             .map(|(spec, tensor)| {
                 if tensor.data_type() != Some(spec.data_type) {
-                    return Err(Error::internal(format!(
-                        "output '{}' of model '{}' has another datatype than the configured {}",
-                        spec.name,
-                        self.model.config.name(),
-                        spec.data_type
-                    )));
+                    return Err(other_type(&self.model.config, spec));
                 }
                 let shape = tensor.shape();
                 let data = tensor.into_buffer(&shape)?;
@@ -94,8 +80,18 @@ impl GroupRunner for TensorFlowInstance {
     }
 }
 
-impl ModelInstance for TensorFlowInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        batching::execute(self, batch);
+pub(crate) struct SharedModel {
+    pub model: Arc<TensorFlowModel>,
+    pub sessions: Sessions,
+}
+
+impl Model for SharedModel {
+    fn new_instance(&self, _: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let session = self.sessions.take(|| self.model.open_session())?;
+        Ok(Box::new(TensorFlowInstance { model: self.model.clone(), session }))
+    }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        instances.iter().all(|spec| spec.kind != InstanceKind::Gpu)
     }
 }

@@ -16,12 +16,10 @@ mod init_operations;
 mod inspector;
 mod instance;
 mod layout;
-mod load_error;
 mod model;
 mod saved_model;
 mod sessions;
 mod settings;
-mod shared_model;
 mod signature;
 mod tensorflow;
 
@@ -37,7 +35,7 @@ use galatea_config::ConfigDraft;
 use galatea_types::Result;
 
 use crate::{
-    model::TensorFlowModel, sessions::Sessions, shared_model::SharedModel, tensorflow::Library,
+    instance::SharedModel, model::TensorFlowModel, sessions::Sessions, tensorflow::Library,
 };
 
 /// The backend `tensorflow`.
@@ -50,7 +48,7 @@ impl TensorFlowBackend {
     /// wrong with it.
     pub fn open(path: &Path) -> Result<Arc<dyn Backend>> {
         let library = Library::open(path)?;
-        log::info!("opened TensorFlow {} from '{}'", library.version(), path.display());
+        log::info!("opened TensorFlow {} from '{}'", library.version, path.display());
         Ok(Arc::new(Self { library }))
     }
 }
@@ -61,7 +59,7 @@ impl Backend for TensorFlowBackend {
     }
 
     fn runtime(&self) -> Option<String> {
-        Some(format!("TensorFlow {}", self.library.version()))
+        Some(format!("TensorFlow {}", self.library.version))
     }
 
     fn complete_config(

@@ -1,9 +1,9 @@
 //! Loading one version of a model: its files, its declarations, its sessions.
 
-use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use galatea_backend::{
-    LoadContext, VersionFiles,
+    CompletionContext, LoadContext,
     declared::{check_type, unexpected},
 };
 use galatea_config::{Diagnostic, InstanceKind, ModelConfig};
@@ -12,15 +12,13 @@ use galatea_types::{Code, Error, Result};
 use crate::{
     files::ModelFiles,
     init_operations,
-    layout::{self, Placement},
-    load_error::{LoadError, of_library},
+    layout::Placement,
     saved_model::{SavedModel, nodes_of_file},
     settings::{self, DEFAULT_TAG, GRAPH_TAG, SIGNATURE_DEF, Settings},
     signature::{Signature, TensorInfo, ValueKind},
     tensorflow::{Library, Point, Session, data_type_of},
 };
 
-/// A loaded version.
 pub(crate) struct TensorFlowModel {
     pub library: Arc<Library>,
     pub config: Arc<ModelConfig>,
@@ -47,7 +45,7 @@ impl TensorFlowModel {
         let config = context.config.clone();
         let settings = Settings::read(context)?;
         check_devices(&config)?;
-        let version = context.files();
+        let version = &context.files();
         let files = ModelFiles::find(version, config.platform(), config.default_model_filename())?;
         let signature = match &files {
             ModelFiles::SavedModel(_) => Some(signature_of(version, &files, config.parameters())?),
@@ -72,7 +70,7 @@ impl TensorFlowModel {
 
     /// Another session of the model, with variables of its own.
     pub fn open_session(&self) -> Result<LoadedSession> {
-        let (name, options) = (self.config.name(), layout::session_options(&self.settings));
+        let options = self.settings.session;
         let loaded = match &self.files {
             ModelFiles::SavedModel(folder) => {
                 Session::of_saved_model(&self.library, folder, &self.tag, options)
@@ -81,19 +79,28 @@ impl TensorFlowModel {
                 .map_err(|error| Error::internal(error.to_string()))
                 .and_then(|bytes| Session::of_graph(&self.library, &bytes, options)),
         };
-        let session = of_library(loaded, name, self.files.path())?;
+        let session = loaded.map_err(|cause| self.refused(cause))?;
         let initialized = session.run_operations(&self.init_operations);
-        of_library(initialized, name, self.files.path())?;
+        initialized.map_err(|cause| self.refused(cause))?;
         let points = match &self.signature {
             Some(signature) => self.points_of_signature(&session, signature)?,
             None => self.points_of_graph(&session)?,
         };
         let (inputs, outputs) = points;
-        let is_scalar = |&point: &Point| {
-            Ok(session.graph().shape_at(point)?.is_some_and(|dims| dims.is_empty()))
-        };
+        let is_scalar =
+            |&point: &Point| Ok(session.graph.shape_at(point)?.is_some_and(|dims| dims.is_empty()));
         let scalars = inputs.iter().map(is_scalar).collect::<Result<_>>()?;
         Ok(LoadedSession { session, inputs, scalars, outputs })
+    }
+
+    /// The error of the library, with the file that it is about.
+    fn refused(&self, cause: Error) -> Error {
+        Error::internal(format!(
+            "unable to load model '{}': TensorFlow cannot load '{}': {cause}",
+            self.config.name(),
+            self.files.path().display()
+        ))
+        .with_source(cause)
     }
 
     fn points_of_signature(
@@ -102,7 +109,7 @@ impl TensorFlowModel {
         signature: &Signature,
     ) -> Result<(Vec<Point>, Vec<Point>)> {
         let point = |info: &TensorInfo| {
-            session.graph().point(&info.point).ok_or_else(|| {
+            session.graph.point(&info.point).ok_or_else(|| {
                 Error::internal(format!(
                     "unable to load model '{}': its signature names the tensor '{}', which its graph does not have",
                     self.config.name(),
@@ -120,7 +127,7 @@ impl TensorFlowModel {
 
     /// A graph declares nothing but names, and the types at them.
     fn points_of_graph(&self, session: &Session) -> Result<(Vec<Point>, Vec<Point>)> {
-        let graph = session.graph();
+        let graph = &session.graph;
         let find = |what: &'static str, spec: &galatea_config::TensorSpec| {
             let point = graph.point(&spec.name).ok_or_else(|| self.unknown(what, &spec.name))?;
             let number = graph.type_at(point);
@@ -142,7 +149,7 @@ impl TensorFlowModel {
 
 /// The signature that is served, from the model's file.
 pub(crate) fn signature_of(
-    version: VersionFiles<'_>,
+    version: &CompletionContext<'_>,
     files: &ModelFiles,
     parameters: &std::collections::BTreeMap<String, String>,
 ) -> Result<Signature> {
@@ -151,19 +158,19 @@ pub(crate) fn signature_of(
     let model = SavedModel::of_file(&header).map_err(|error| refuse(&error))?;
     let (tag, signature) =
         (settings::name(parameters, GRAPH_TAG), settings::name(parameters, SIGNATURE_DEF));
-    Ok(model.choose(version.model, tag, signature)?)
+    model.choose(version.model_name, tag, signature)
 }
 
 /// Why a file is no model.
 pub(crate) fn not_readable(
-    version: VersionFiles<'_>,
+    version: &CompletionContext<'_>,
     path: &Path,
     reason: &dyn std::fmt::Display,
 ) -> Error {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Diagnostic::error(format!(
         "unable to load model '{}': its file '{name}' cannot be loaded: {reason}",
-        version.model
+        version.model_name
     ))
     .with_advice("save or copy the model again, and compare the sizes of both files")
     .at(version.place(path))
@@ -171,27 +178,30 @@ pub(crate) fn not_readable(
 }
 
 /// GPUs are not used, and accelerators are GPUs' in Triton too.
-fn check_devices(config: &ModelConfig) -> Result<(), LoadError> {
-    let model = || config.name().to_string();
+fn check_devices(config: &ModelConfig) -> Result<()> {
+    let model = config.name();
     let mut groups = config.instance_groups().iter();
     if let Some(group) = groups.find(|group| group.kind == InstanceKind::Gpu) {
-        return Err(LoadError::Gpu { model: model(), group: group.name.to_string() });
+        return Err(Error::invalid_arg(format!(
+            "unable to load model '{model}': instance group '{}' is for GPUs (KIND_GPU), which TensorFlow models do not \
+             use here; use KIND_CPU",
+            group.name
+        )));
     }
     if !config.optimization().cpu_accelerators.is_empty() {
-        return Err(LoadError::CpuAccelerator { model: model() });
+        return Err(Error::invalid_arg(format!(
+            "CPU Execution Accelerator is not supported in TensorFlow backend (model '{model}'); remove it"
+        )));
     }
-    let known = BTreeSet::from(["tensorrt", "gpu_io", "auto_mixed_precision"]);
     for accelerator in &config.optimization().gpu_accelerators {
-        if !known.contains(accelerator.name.as_str()) {
-            return Err(LoadError::UnknownAccelerator {
-                model: model(),
-                name: accelerator.name.clone(),
-            });
+        let name = accelerator.name.as_str();
+        if !["tensorrt", "gpu_io", "auto_mixed_precision"].contains(&name) {
+            return Err(Error::invalid_arg(format!(
+                "unknown Execution Accelerator '{name}' is requested for model '{model}'; remove it"
+            )));
         }
         log::warn!(
-            "model '{}': GPU Execution Accelerator '{}' will be ignored for model instance on CPU",
-            config.name(),
-            accelerator.name
+            "model '{model}': GPU Execution Accelerator '{name}' will be ignored for model instance on CPU"
         );
     }
     Ok(())

@@ -6,6 +6,8 @@ use galatea_backend::{LoadContext, Settings as Source};
 use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error, Result};
 
+use crate::tensorflow::SessionOptions;
+
 pub(crate) const GRAPH_TAG: &str = "TF_GRAPH_TAG";
 pub(crate) const SIGNATURE_DEF: &str = "TF_SIGNATURE_DEF";
 pub(crate) const INIT_OPS_FILE: &str = "TF_INIT_OPS_FILE";
@@ -16,14 +18,10 @@ pub(crate) const DEFAULT_SIGNATURE: &str = "serving_default";
 /// What a model's configuration and the command line ask of its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `None`: not said, or 0, so the layout chooses.
-    pub intra_op_threads: Option<i32>,
-    pub inter_op_threads: Option<i32>,
-    pub has_own_threads: bool,
+    /// Threads that the configuration does not name, or by 0, are TensorFlow's own choice: as many as cores.
+    pub session: SessionOptions,
     /// Instances that share a session. `None`: all.
     pub share_count: Option<usize>,
-    pub soft_placement: bool,
-    pub graph_level: Option<i32>,
 }
 
 impl Settings {
@@ -36,24 +34,25 @@ impl Settings {
             return Err(out_of_range("MAX_SESSION_SHARE_COUNT", "positive", model));
         }
         Ok(Self {
-            intra_op_threads: threads("TF_NUM_INTRA_THREADS", &parameters, model)?,
-            inter_op_threads: threads("TF_NUM_INTER_THREADS", &parameters, model)?,
-            has_own_threads: is_on("TF_USE_PER_SESSION_THREADS", &parameters)?,
+            session: SessionOptions {
+                intra_op_threads: threads("TF_NUM_INTRA_THREADS", &parameters, model)?,
+                inter_op_threads: threads("TF_NUM_INTER_THREADS", &parameters, model)?,
+                has_own_threads: is_on("TF_USE_PER_SESSION_THREADS", &parameters)?,
+                soft_placement: Source::of(&context.backend_config)
+                    .boolean("allow-soft-placement")?
+                    .unwrap_or(true),
+                graph_level: config.optimization().graph_level,
+            },
             share_count: share_count.and_then(|count| usize::try_from(count).ok()),
-            soft_placement: Source::of(&context.backend_config)
-                .boolean("allow-soft-placement")?
-                .unwrap_or(true),
-            graph_level: config.optimization().graph_level,
         })
     }
 }
 
-fn threads(key: &'static str, parameters: &Source<'_>, model: &str) -> Result<Option<i32>> {
-    let count = parameters.number::<i32>(key)?;
-    if count.is_some_and(|count| count < 0) {
-        return Err(out_of_range(key, "non-negative", model));
+fn threads(key: &'static str, parameters: &Source<'_>, model: &str) -> Result<i32> {
+    match parameters.number::<i32>(key)?.unwrap_or(0) {
+        ..0 => Err(out_of_range(key, "non-negative", model)),
+        count => Ok(count),
     }
-    Ok(count.filter(|&count| count > 0))
 }
 
 fn out_of_range(key: &'static str, wanted: &str, model: &str) -> Error {

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use galatea_backend::{
-    Batch, ModelInstance,
-    batching::{self, GroupRunner, Joined, ModelOutput, missing},
+    InstanceSpec, Model, ModelInstance,
+    batching::{GroupRunner, Joined, ModelOutput, missing},
 };
 use galatea_config::ModelConfig;
-use galatea_division_faults::DivisionFault;
 use galatea_types::{Error, Result};
 
 use crate::{
-    model::TorchModel,
+    model::{TorchModel, place_of},
     outputs,
     torch::{Form, Input, Module, Output},
 };
@@ -23,10 +22,6 @@ pub(crate) struct TorchInstance {
 }
 
 impl TorchInstance {
-    pub fn new(model: Arc<TorchModel>, module: Arc<Module>) -> Self {
-        Self { model, module }
-    }
-
     fn without_gaps(&self, mut slots: Vec<Option<Input>>) -> Result<Vec<Input>> {
         while slots.last().is_some_and(Option::is_none) {
             slots.pop();
@@ -77,17 +72,20 @@ impl GroupRunner for TorchInstance {
         outputs
     }
 
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
-    }
-
     fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
         outputs::wanted(&self.model.config, &self.model.outputs, wanted, &outputs)
     }
 }
 
-impl ModelInstance for TorchInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        batching::execute(self, batch);
+pub(crate) struct SharedModel(pub Arc<TorchModel>);
+
+impl Model for SharedModel {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let module = self.0.module(place_of(spec))?;
+        Ok(Box::new(TorchInstance { model: self.0.clone(), module }))
+    }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.0.has_places(instances)
     }
 }

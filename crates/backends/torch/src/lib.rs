@@ -18,12 +18,11 @@ mod aoti;
 mod inspector;
 mod instance;
 mod load_error;
-mod loader_error;
 mod model;
 mod naming;
 mod outputs;
+mod places;
 mod settings;
-mod shared_model;
 mod torch;
 
 #[doc(hidden)]
@@ -38,8 +37,8 @@ use galatea_types::Result;
 
 use crate::{
     aoti::{PackageModel, SharedPackage},
+    instance::SharedModel,
     model::TorchModel,
-    shared_model::SharedModel,
     torch::Library,
 };
 
@@ -71,9 +70,9 @@ impl TorchBackend {
         let library = Library::open(path, cuda, stable)?;
         log::info!(
             "opened PyTorch {} from '{}', GPUs: {}",
-            library.version(),
+            library.version,
             path.display(),
-            library.cuda_devices()
+            library.cuda_devices
         );
         Ok(Arc::new(Self { library }))
     }
@@ -85,7 +84,7 @@ impl Backend for TorchBackend {
     }
 
     fn runtime(&self) -> Option<String> {
-        Some(format!("PyTorch {}", self.library.version()))
+        Some(format!("PyTorch {}", self.library.version))
     }
 
     /// Neither TorchScript nor a package states types and shapes. The names in a package are in the errors of
@@ -103,7 +102,7 @@ impl Backend for TorchBackend {
     }
 
     fn can_use_gpus(&self) -> bool {
-        self.library.cuda_devices() > 0
+        self.library.cuda_devices > 0
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {

@@ -1,23 +1,23 @@
 //! Loading one version of a TorchScript model.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
-use galatea_backend::{InstanceSpec, LoadContext};
-use galatea_config::{InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
-use galatea_types::{DataType, LockExt, Result};
+use galatea_backend::{InstanceSpec, LoadContext, misconfigured};
+use galatea_config::{FieldPath, InstanceGroup, InstanceKind, ModelConfig, TensorSpec};
+use galatea_types::{Code, DataType, Error, Result};
 
 use crate::{
-    load_error::LoadError,
+    load_error::{no_gpu, refused},
     naming::{self, Inputs},
+    places::Places,
     settings::Settings,
     torch::{Library, Module, Place, scalar_type_of},
 };
 
-/// A loaded version.
 pub(crate) struct TorchModel {
     pub library: Arc<Library>,
     pub config: Arc<ModelConfig>,
@@ -26,14 +26,7 @@ pub(crate) struct TorchModel {
     /// Position of each output of the configuration among what `forward` returns.
     pub outputs: Vec<usize>,
     path: PathBuf,
-    modules: BTreeMap<Place, Loaded>,
-}
-
-/// The module of one place.
-struct Loaded {
-    module: Arc<Module>,
-    /// Of a module that writes to what it holds: whether an instance has it already.
-    is_taken: Mutex<bool>,
+    modules: Places<Module>,
 }
 
 impl TorchModel {
@@ -43,12 +36,10 @@ impl TorchModel {
         let path = find_model(&context.version_dir, &config, "model.pt")?;
         let places = places(&config, library)?;
         let settings = Settings::apply(context, library)?;
-        let mut modules = BTreeMap::new();
-        for place in places {
-            let module = Arc::new(load_module(library, &config, &path, place, &settings)?);
-            modules.insert(place, Loaded { module, is_taken: Mutex::new(false) });
-        }
-        let arguments = modules.values().next().map_or(&[][..], |l| l.module.arguments());
+        let modules = Places::load(&places, Module::writes, |place| {
+            load_module(library, &config, &path, place, &settings)
+        })?;
+        let arguments = modules.first().map_or(&[][..], |module| &module.arguments);
         Ok(Self {
             inputs: Inputs::assign(&config, arguments)?,
             outputs: naming::output_positions(&config)?,
@@ -62,25 +53,15 @@ impl TorchModel {
 
     /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
     pub fn module(&self, place: Place) -> Result<Arc<Module>> {
-        let loaded = self.modules.get(&place).ok_or_else(|| LoadError::NoInstanceGroup {
-            model: self.config.name().to_string(),
-            place,
-        })?;
-        if !loaded.module.writes() || self.settings.shares_state {
-            return Ok(loaded.module.clone());
-        }
-        let mut is_taken = loaded.is_taken.lock_unpoisoned();
-        if !std::mem::replace(&mut is_taken, true) {
-            return Ok(loaded.module.clone());
-        }
-        let module = load_module(&self.library, &self.config, &self.path, place, &self.settings)?;
-        Ok(Arc::new(module))
+        self.modules.take((self.config.name(), place), self.settings.shares_state, || {
+            load_module(&self.library, &self.config, &self.path, place, &self.settings)
+        })
     }
 
     /// Whether these instances are at the places it was loaded for, and at no other ones.
     pub fn has_places(&self, instances: &[InstanceSpec]) -> bool {
         let wanted: BTreeSet<Place> = instances.iter().map(place_of).collect();
-        wanted.iter().eq(self.modules.keys())
+        wanted.iter().eq(self.modules.places())
     }
 
     /// An error of libtorch, with what it comes from where that is known.
@@ -96,22 +77,19 @@ fn load_module(
     place: Place,
     settings: &Settings,
 ) -> Result<Module> {
-    Module::load(library, path, place, settings.switches).map_err(|text| {
-        let cause = explain(library, config.name(), &text).into();
-        let model = config.name().to_string();
-        LoadError::Load { model, path: path.to_path_buf(), cause }.into()
-    })
+    Module::load(library, path, place, settings.switches)
+        .map_err(|text| refused(config.name(), path, explain(library, config.name(), &text)))
 }
 
 fn explain(library: &Library, model: &str, text: &str) -> String {
     let is_about_gpus = text.contains("CUDA") || text.contains("cuda");
-    if library.cuda_devices() > 0 || !is_about_gpus {
+    if library.cuda_devices > 0 || !is_about_gpus {
         return text.to_owned();
     }
     format!(
         "model '{model}' names a GPU in its code or weights, but PyTorch {} finds none that it can use here: \
          trace and save it on the CPU, or serve it where there is a GPU; PyTorch says: {text}",
-        library.version()
+        library.version
     )
 }
 
@@ -129,7 +107,8 @@ pub(crate) fn find_model(
     if path.is_file() {
         return Ok(path);
     }
-    Err(LoadError::NoFile { model: config.name().to_string(), path }.into())
+    let (path, model) = (path.display(), config.name());
+    Err(Error::unavailable(format!("unable to find '{path}' for model instance '{model}'")))
 }
 
 pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
@@ -139,20 +118,30 @@ pub(crate) fn check_types(config: &ModelConfig) -> Result<()> {
 }
 
 fn check_type(config: &ModelConfig, what: &'static str, spec: &TensorSpec) -> Result<()> {
-    let names = || (config.name().to_string(), spec.name.to_string());
+    let (model, name) = (config.name(), &spec.name);
+    let mistake = |text: String, field, advice| {
+        let path = FieldPath::from(what).named(&**name).field(field);
+        Err(misconfigured(Code::Internal, text, path, advice))
+    };
     if spec.data_type != DataType::Bytes {
-        return scalar_type_of(spec.data_type).map(drop).ok_or_else(|| {
-            let (model, tensor) = names();
-            let data_type = spec.data_type.config_name();
-            LoadError::DataType { model, what, tensor, data_type }.into()
-        });
+        let data_type = spec.data_type.config_name();
+        return match scalar_type_of(spec.data_type) {
+            Some(_) => Ok(()),
+            None => mistake(
+                format!("unsupported datatype {data_type} for {what} '{name}' for model '{model}'"),
+                "data_type",
+                "PyTorch has no tensors of this type: write that of the model, for example `TYPE_FP32`",
+            ),
+        };
     }
     let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
-    if dims.len() + usize::from(config.has_batching()) > 1 {
-        let (model, tensor) = names();
-        return Err(LoadError::StringDimensions { model, what, tensor }.into());
+    if dims.len() + usize::from(config.has_batching()) <= 1 {
+        return Ok(());
     }
-    Ok(())
+    let text = format!(
+        "Triton only supports 1 dimensional List of String as {what} for '{name}' for model '{model}'"
+    );
+    mistake(text, "dims", "write `max_batch_size: 0` and one dimension, `dims: [ -1 ]`")
 }
 
 /// Where the model's instances run, each place once.
@@ -182,18 +171,11 @@ fn check_gpu(
     gpu: u32,
     library: &Library,
 ) -> Result<()> {
-    let devices = library.cuda_devices();
+    let devices = library.cuda_devices;
     if gpu < devices {
         return Ok(());
     }
-    Err(LoadError::NoGpu {
-        model: config.name().to_string(),
-        group: group.name.to_string(),
-        gpu,
-        version: library.version().to_owned(),
-        devices,
-    }
-    .into())
+    Err(no_gpu(config.name(), (&group.name, gpu), (&library.version, devices)))
 }
 
 pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
@@ -201,5 +183,31 @@ pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
         InstanceKind::Cpu => Place::Cpu,
         InstanceKind::Gpu => Place::Gpu(spec.device_id),
         InstanceKind::Model => Place::AsSaved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_backend::testing::Host;
+    use galatea_config::Diagnostic;
+
+    use super::*;
+
+    #[test]
+    fn mistakes_of_a_configuration_have_their_field() {
+        for (input, field) in [
+            ("data_type: TYPE_UINT32 dims: 1", "data_type"),
+            ("data_type: TYPE_STRING dims: [ 1, 1 ]", "dims"),
+        ] {
+            let config = Host::default().configure(&format!(
+                "backend: 'pytorch' input {{ name: 'INPUT__0' {input} }} \
+                 output {{ name: 'OUTPUT__0' data_type: TYPE_FP32 dims: 1 }}"
+            ));
+            let error = check_types(&config.expect("valid")).expect_err("refused");
+            let found = Diagnostic::of(&error).expect("a diagnostic");
+            assert_eq!(found.field.to_string(), format!("input[\"INPUT__0\"].{field}"));
+            assert_eq!(found.text, error.message());
+            assert!(found.advice.is_some());
+        }
     }
 }

@@ -2,42 +2,9 @@
 
 use galatea_backend::batching::ModelOutput;
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{DataType, Error, Result};
+use galatea_types::{Error, Result};
 
 use crate::torch::Output;
-
-/// Outputs that are not as configured. Each names the model and the output.
-#[derive(Debug, thiserror::Error)]
-enum OutputError {
-    #[error(
-        "model '{model}': output '{output}' is not in the dictionary that the model returned, which has {keys}"
-    )]
-    NoKey {
-        model: String,
-        output: String,
-        /// All that it has, joined.
-        keys: String,
-    },
-    #[error(
-        "model '{model}': The output {output} in the model configuration refers to an output index which doesn't \
-         exist. This model has {count} outputs"
-    )]
-    NoPosition { model: String, output: String, count: usize },
-    #[error(
-        "model '{model}': configuration expects datatype {} for output '{output}', model provides {}",
-        expected.config_name(),
-        found.map_or("a type that no request can carry", |t| t.config_name())
-    )]
-    DataType { model: String, output: String, expected: DataType, found: Option<DataType> },
-    #[error("model '{model}': output '{output}' is a scalar which is not supported.")]
-    Scalar { model: String, output: String },
-}
-
-impl From<OutputError> for Error {
-    fn from(error: OutputError) -> Self {
-        Error::invalid_arg(error.to_string()).with_source(error)
-    }
-}
 
 /// The outputs of the numbers `wanted`, after a check of all. `positions`: of each output of the configuration among
 /// those that were returned.
@@ -64,38 +31,39 @@ fn find<'o>(
     spec: &TensorSpec,
     position: usize,
     outputs: &'o [Output],
-) -> Result<&'o Output, OutputError> {
+) -> Result<&'o Output> {
+    let (model, name) = (config.name(), &spec.name);
     let keys: Vec<&str> = outputs.iter().filter_map(|o| o.name.as_deref()).collect();
     if !keys.is_empty() {
-        return outputs.iter().find(|o| o.name.as_deref() == Some(&*spec.name)).ok_or_else(|| {
-            let (model, output) = subject(config, spec);
-            OutputError::NoKey { model, output, keys: keys.join(", ") }
+        return outputs.iter().find(|o| o.name.as_deref() == Some(&**name)).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "model '{model}': output '{name}' is not in the dictionary that the model returned, which has {}",
+                keys.join(", ")
+            ))
         });
     }
     outputs.get(position).ok_or_else(|| {
-        let (model, output) = subject(config, spec);
-        OutputError::NoPosition { model, output, count: outputs.len() }
+        Error::invalid_arg(format!(
+            "model '{model}': The output {name} in the model configuration refers to an output index which doesn't exist. \
+             This model has {} outputs",
+            outputs.len()
+        ))
     })
 }
 
-/// Names of the model and the output, for an error.
-fn subject(config: &ModelConfig, spec: &TensorSpec) -> (String, String) {
-    (config.name().to_string(), spec.name.to_string())
-}
-
-fn check(config: &ModelConfig, spec: &TensorSpec, output: &Output) -> Result<(), OutputError> {
+fn check(config: &ModelConfig, spec: &TensorSpec, output: &Output) -> Result<()> {
+    let (model, name) = (config.name(), &spec.name);
     if output.data_type != Some(spec.data_type) {
-        let (model, output_name) = subject(config, spec);
-        return Err(OutputError::DataType {
-            model,
-            output: output_name,
-            expected: spec.data_type,
-            found: output.data_type,
-        });
+        return Err(Error::invalid_arg(format!(
+            "model '{model}': configuration expects datatype {} for output '{name}', model provides {}",
+            spec.data_type.config_name(),
+            output.data_type.map_or("a type that no request can carry", |t| t.config_name())
+        )));
     }
     if output.shape.is_empty() && (config.has_batching() || spec.dims.is_variable()) {
-        let (model, output) = subject(config, spec);
-        return Err(OutputError::Scalar { model, output });
+        return Err(Error::invalid_arg(format!(
+            "model '{model}': output '{name}' is a scalar which is not supported."
+        )));
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Rules by which backends complete configurations.
 
 use galatea_config::{ConfigDraft, TensorDraft};
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
-use crate::{CompletionContext, Settings};
+use crate::{
+    CompletionContext, Settings,
+    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+};
 
 impl CompletionContext<'_> {
     /// Enables batching where the model can batch, and the configuration does not say how much: for as many items as
@@ -58,6 +61,30 @@ pub fn complete_tensors<T, E>(
         }
     }
     Ok(())
+}
+
+/// Makes an input or output (`what`) for a configuration from its declaration. `without_rank`: the error of one that leaves
+/// the number of its dimensions open.
+///
+/// # Errors
+/// That, and that of one that is no tensor that requests can carry.
+pub fn draft_of<T: DeclaredTensor>(
+    (model, what): (&str, &'static str),
+    tensor: &T,
+    has_batching: bool,
+    without_rank: impl FnOnce() -> Error,
+) -> Result<TensorDraft> {
+    let name = tensor.name();
+    match tensor.kind() {
+        DeclaredKind::Tensor(data_type) => {
+            let dims = tensor.dims().ok_or_else(without_rank)?;
+            Ok(TensorDraft::of_model(name, data_type, dims, has_batching))
+        }
+        DeclaredKind::Other(kind) => {
+            let of = Subject::new(model, what, name);
+            Err(Disagreement::UnsupportedKind { of, kind }.into())
+        }
+    }
 }
 
 /// Whether the configuration has inputs and outputs, so that there is nothing to complete. Logs that.

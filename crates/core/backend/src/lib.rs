@@ -30,7 +30,7 @@ mod version_files;
 
 pub use alarm::InstanceAlarm;
 pub use batch::{Batch, Outcome, Taken};
-pub use completion::{complete_scheduling, complete_tensors, has_all_tensors};
+pub use completion::{complete_scheduling, complete_tensors, draft_of, has_all_tensors};
 pub use devices::Devices;
 pub use inspector::{CannotTell, Inspector, MOST_MISTAKES};
 pub use output_buffer::OutputBuffer;
@@ -42,4 +42,4 @@ pub use sequence_states::{SequenceState, SequenceStates, StateMemory};
 pub use server_access::{InferTarget, ModelControl, ServerAccess};
 pub use settings::Settings;
 pub use traits::{Backend, CompletionContext, InstanceSpec, LoadContext, Model, ModelInstance};
-pub use version_files::{VersionFiles, explain};
+pub use version_files::{explain, misconfigured};

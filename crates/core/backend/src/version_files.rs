@@ -1,45 +1,58 @@
-//! Where the files of a version lie, and how errors name them.
+//! Where the files of a version lie, and errors about them and their configuration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use galatea_config::{Diagnostic, Place};
-use galatea_types::Error;
+use galatea_config::{Diagnostic, FieldPath, Place};
+use galatea_types::{Code, Error};
 
-use crate::{CompletionContext, LoadContext};
+use crate::{CompletionContext, LoadContext, PathError};
 
-/// The folders of a version, and the name of its model.
-#[derive(Clone, Copy, Debug)]
-pub struct VersionFiles<'a> {
-    /// Name of the model, for texts.
-    pub model: &'a str,
-    /// Folder of the model.
-    pub model_dir: &'a Path,
-    /// Folder of the version.
-    pub version_dir: &'a Path,
-}
-
-impl VersionFiles<'_> {
+impl CompletionContext<'_> {
     /// Returns the place of a file as clients read it: from the repository on.
     pub fn place(&self, path: &Path) -> Place {
         let inside = path.strip_prefix(self.model_dir).unwrap_or(path);
-        Place::file(format!("{}/{}", self.model, inside.display()))
+        Place::file(format!("{}/{}", self.model_name, inside.display()))
     }
-}
 
-impl<'a> CompletionContext<'a> {
-    /// Returns where the files of the version lie.
-    pub fn files(&self) -> VersionFiles<'a> {
-        let Self { model_name: model, model_dir, version_dir, .. } = *self;
-        VersionFiles { model, model_dir, version_dir }
+    /// Returns the place of a library that `setting` names: relative paths lie in the version's folder, then in the model's,
+    /// then are left to the loader where the configuration may name libraries of the system.
+    ///
+    /// # Errors
+    /// For a path that leads out of the model's folder and may not.
+    pub fn find_library(&self, setting: &str, name: &str) -> Result<PathBuf, PathError> {
+        let at = |folder| self.paths.resolve(setting, folder, name);
+        let (of_version, of_model) = (at(self.version_dir)?, at(self.model_dir)?);
+        Ok(match () {
+            () if of_version.exists() => of_version,
+            () if of_model.exists() => of_model,
+            () if self.paths.trusts(name) => PathBuf::from(name),
+            () => of_version,
+        })
     }
 }
 
 impl LoadContext {
-    /// Returns where the files of the version lie.
-    pub fn files(&self) -> VersionFiles<'_> {
-        let Self { config, model_dir, version_dir, .. } = self;
-        VersionFiles { model: config.name(), model_dir, version_dir }
+    /// Returns what [`Backend::complete_config`](crate::Backend::complete_config) may look at, of the version to load.
+    pub fn files(&self) -> CompletionContext<'_> {
+        CompletionContext {
+            model_name: self.config.name(),
+            model_dir: &self.model_dir,
+            version: self.version,
+            version_dir: &self.version_dir,
+            backend_config: &self.backend_config,
+            paths: &self.paths,
+        }
     }
+}
+
+/// Makes the error of a field of the configuration. `advice`: what to write there.
+pub fn misconfigured(
+    code: Code,
+    text: impl Into<String>,
+    field: impl Into<FieldPath>,
+    advice: impl Into<String>,
+) -> Error {
+    Diagnostic::error(text).about(field).with_advice(advice).into_unplaced_error(code)
 }
 
 /// Adds to the error of a runtime library what was found in the files of the model.

@@ -1,13 +1,10 @@
 //! From `execution_accelerators` and the CUDA parameters of a configuration to execution providers.
 
-mod error;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::LoadContext;
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
-use self::error::{AcceleratorError, ValueKind};
 use crate::ort::{Library, Provider, ProviderKind};
 
 /// The one for the CPU, as a configuration has it.
@@ -30,7 +27,7 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
             name @ ("cuda" | "tensorrt") => {
                 log::warn!("model '{model}': accelerator '{name}' has no effect on CPU instances");
             }
-            name => return Err(unknown(name).into()),
+            name => return Err(unknown(name)),
         }
         for (key, value) in &accelerator.parameters {
             context.paths.check_setting(key, value)?;
@@ -39,7 +36,7 @@ pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()
     match context.config.optimization().cpu_accelerators.first() {
         None => Ok(()),
         Some(accelerator) if accelerator.name == OPENVINO => Ok(()),
-        Some(accelerator) => Err(unknown(&accelerator.name).into()),
+        Some(accelerator) => Err(unknown(&accelerator.name)),
     }
 }
 
@@ -60,7 +57,7 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
         match accelerator.name.as_str() {
             "tensorrt" => providers.push(tensorrt(&accelerator.parameters, gpu)?),
             "cuda" => cuda_options(&accelerator.parameters, &mut cuda)?,
-            name => return Err(unknown(name).into()),
+            name => return Err(unknown(name)),
         }
     }
     cuda_parameters(context.config.parameters(), &mut cuda)?;
@@ -92,22 +89,22 @@ pub(crate) fn cpu_providers(library: &Arc<Library>, context: &LoadContext) -> Ve
                 "model '{}': Execution Accelerator '{OPENVINO}' is not used, ONNX Runtime {} {reason}; the answers are the \
                  same (--onnxruntime-lib names a library that has it)",
                 context.config.name(),
-                library.version()
+                library.version
             );
             Vec::new()
         }
     }
 }
 
-fn unknown(name: &str) -> AcceleratorError {
-    AcceleratorError::Unknown { name: name.to_owned() }
+fn unknown(name: &str) -> Error {
+    Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
 }
 
 /// Every parameter of the accelerator `cuda` goes to ONNX Runtime under its name.
 fn cuda_options<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     options: &mut BTreeMap<String, String>,
-) -> Result<(), AcceleratorError> {
+) -> Result<()> {
     for (key, value) in parameters {
         let value = match key.as_str() {
             "do_copy_in_default_stream" | "use_ep_level_unified_stream" => {
@@ -126,17 +123,18 @@ fn cuda_options<'p>(
 fn cuda_parameters(
     parameters: &BTreeMap<String, String>,
     options: &mut BTreeMap<String, String>,
-) -> Result<(), AcceleratorError> {
+) -> Result<()> {
     for (key, names) in [
         ("cudnn_conv_algo_search", &["EXHAUSTIVE", "HEURISTIC", "DEFAULT"][..]),
         ("arena_extend_strategy", &["kNextPowerOfTwo", "kSameAsRequested"]),
     ] {
         let Some(value) = parameters.get(key) else { continue };
-        let number = value.trim().parse();
-        let number: i64 =
-            number.map_err(|_| AcceleratorError::NoNumber { key, value: value.clone() })?;
+        let number: i64 = value.trim().parse().map_err(|_| {
+            Error::invalid_arg(format!("failed to convert {key} '{value}' to integral number"))
+        })?;
         let name = usize::try_from(number).ok().and_then(|number| names.get(number));
-        let name = name.ok_or(AcceleratorError::UnknownNumber { key, number })?;
+        let unsupported = || format!("unsupported {key} value '{number}' is requested");
+        let name = name.ok_or_else(|| Error::invalid_arg(unsupported()))?;
         options.insert(key.to_owned(), (*name).to_owned());
     }
     if let Some(limit) = parameters.get("gpu_mem_limit") {
@@ -153,7 +151,7 @@ fn cuda_parameters(
 fn tensorrt<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     gpu: u32,
-) -> Result<Provider, AcceleratorError> {
+) -> Result<Provider> {
     let mut options = BTreeMap::new();
     for (key, value) in parameters {
         if key == "precision_mode" {
@@ -161,8 +159,10 @@ fn tensorrt<'p>(
             continue;
         }
         let known = TENSORRT.iter().find(|(name, ..)| name == key);
-        let (_, option, kind) =
-            known.ok_or_else(|| AcceleratorError::UnknownParameter { key: key.clone() })?;
+        let (_, option, kind) = known.ok_or_else(|| {
+            let text = "is provided for TensorRT Execution Accelerator";
+            Error::invalid_arg(format!("unknown parameter '{key}' {text}"))
+        })?;
         let value = kind.read(value)?;
         if !value.is_empty() {
             options.insert((*option).to_owned(), value);
@@ -172,13 +172,13 @@ fn tensorrt<'p>(
     Ok(Provider { kind: ProviderKind::TensorRt, options })
 }
 
-fn precision(mode: &str) -> Result<Option<&'static str>, AcceleratorError> {
+fn precision(mode: &str) -> Result<Option<&'static str>> {
     match mode {
         "FP32" => Ok(None),
         "FP16" => Ok(Some("trt_fp16_enable")),
         "BF16" => Ok(Some("trt_bf16_enable")),
         "INT8" => Ok(Some("trt_int8_enable")),
-        _ => Err(AcceleratorError::Precision { mode: mode.to_owned() }),
+        _ => Err(Error::invalid_arg(format!("unsupported precision mode '{mode}' is requested"))),
     }
 }
 
@@ -193,24 +193,28 @@ enum Value {
 
 impl Value {
     /// The value as ONNX Runtime reads it. Errors have Triton's texts.
-    fn read(self, value: &str) -> Result<String, AcceleratorError> {
-        let wrong = |expected| AcceleratorError::Value { value: value.to_owned(), expected };
-        match self {
-            Self::Text => Ok(value.to_owned()),
-            Self::Integer => match value.trim().parse::<i32>() {
-                Ok(number) => Ok(number.to_string()),
-                Err(_) => Err(wrong(ValueKind::Integer)),
-            },
-            Self::Size => match value.trim().parse::<u64>() {
-                Ok(number) => Ok(number.to_string()),
-                Err(_) => Err(wrong(ValueKind::Size)),
-            },
-            Self::Boolean => match value.to_ascii_lowercase().as_str() {
-                "true" | "on" | "1" => Ok("1".to_owned()),
-                "false" | "off" | "0" => Ok("0".to_owned()),
-                _ => Err(wrong(ValueKind::Boolean)),
-            },
-        }
+    fn read(self, value: &str) -> Result<String> {
+        let number = value.trim();
+        let (read, expected) = match self {
+            Self::Text => return Ok(value.to_owned()),
+            Self::Integer => {
+                (number.parse().ok().map(|number: i32| number.to_string()), "integral number")
+            }
+            Self::Size => (
+                number.parse().ok().map(|number: u64| number.to_string()),
+                "unsigned long long integral number",
+            ),
+            Self::Boolean => {
+                let read = match value.to_ascii_lowercase().as_str() {
+                    "true" | "on" | "1" => Some("1".to_owned()),
+                    "false" | "off" | "0" => Some("0".to_owned()),
+                    _ => None,
+                };
+                (read, "boolean")
+            }
+        };
+        let wrong = || Error::invalid_arg(format!("failed to convert '{value}' to {expected}"));
+        read.ok_or_else(wrong)
     }
 }
 

@@ -49,8 +49,8 @@ impl BoundTensor {
         let mut value = ptr::null_mut();
         // SAFETY: the memory has at least `byte_size` bytes, is aligned for every type, and outlives the value.
         let made = library.check(unsafe {
-            (library.api().CreateTensorWithDataAsOrtValue)(
-                library.cpu_memory(),
+            (library.api.CreateTensorWithDataAsOrtValue)(
+                library.cpu_memory.as_ptr(),
                 memory.as_ptr().cast(),
                 byte_size,
                 dims.as_ptr(),
@@ -86,7 +86,7 @@ impl Drop for BoundTensor {
     fn drop(&mut self) {
         // SAFETY: the value is owned by this object and released once, then the memory it lies over.
         unsafe {
-            (self.library.api().ReleaseValue)(self.value.as_ptr());
+            (self.library.api.ReleaseValue)(self.value.as_ptr());
             drop(Box::from_raw(self.memory.as_ptr()));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
-    path::{Path, PathBuf},
+    path::Path,
     ptr::{self, NonNull},
     sync::{Arc, OnceLock},
 };
@@ -16,26 +16,6 @@ use super::{provider_kind::ProviderKind, threads};
 /// The oldest C interface used here; every later library still offers it.
 const API_VERSION: u32 = 17;
 
-/// Why a library could not be used. Every text names the path.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("unable to open ONNX Runtime library '{}': {reason}", path.display())]
-    Open { path: PathBuf, reason: String },
-    #[error("'{}' is no ONNX Runtime library: symbol '{symbol}' is missing", path.display())]
-    MissingSymbol { path: PathBuf, symbol: &'static str },
-    #[error(
-        "ONNX Runtime library '{}' is version {found}; 1.{API_VERSION} or newer is needed",
-        path.display()
-    )]
-    BadVersion { path: PathBuf, found: String },
-}
-
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        Error::internal(error.to_string()).with_source(error)
-    }
-}
-
 /// Threads shared by all sessions in place of each session's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GlobalThreads {
@@ -47,13 +27,14 @@ pub(crate) struct GlobalThreads {
 /// An opened ONNX Runtime and its process-wide environment. Never closed: its threads and statics would
 /// outlive their code.
 pub(crate) struct Library {
-    api: &'static OrtApi,
-    env: NonNull<OrtEnv>,
-    cpu_memory: NonNull<OrtMemoryInfo>,
-    allocator: NonNull<OrtAllocator>,
-    version: String,
+    pub(super) api: &'static OrtApi,
+    pub(super) env: NonNull<OrtEnv>,
+    pub(super) cpu_memory: NonNull<OrtMemoryInfo>,
+    pub(super) allocator: NonNull<OrtAllocator>,
+    /// E.g. `1.31.1`.
+    pub version: String,
     /// Of the threads that sessions may share.
-    global_faults: Arc<FaultDomain>,
+    pub(super) global_faults: Arc<FaultDomain>,
     /// Whether CUDA can be used: finding out opens large libraries.
     cuda: OnceLock<Result<()>>,
 }
@@ -72,11 +53,11 @@ impl Library {
         let version = version.to_string_lossy().into_owned();
         // Asking too old a library for an interface prints a line on the terminal, hence the check first.
         if minor_version(&version).is_none_or(|minor| minor < API_VERSION) {
-            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+            return Err(bad_version(path, &version));
         }
         // SAFETY: as above; the pointer is null or points to a static table.
         let Some(api) = (unsafe { (base.GetApi)(API_VERSION).as_ref() }) else {
-            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+            return Err(bad_version(path, &version));
         };
         galatea_division_faults::install();
         let global_faults = FaultDomain::new();
@@ -98,32 +79,6 @@ impl Library {
         Ok(Arc::new(Self { api, env, cpu_memory, allocator, version, global_faults, cuda }))
     }
 
-    pub fn api(&self) -> &'static OrtApi {
-        self.api
-    }
-
-    pub fn env(&self) -> *mut OrtEnv {
-        self.env.as_ptr()
-    }
-
-    pub fn cpu_memory(&self) -> *const OrtMemoryInfo {
-        self.cpu_memory.as_ptr()
-    }
-
-    pub fn allocator(&self) -> *mut OrtAllocator {
-        self.allocator.as_ptr()
-    }
-
-    /// Faults of the threads that sessions may share.
-    pub fn global_faults(&self) -> &Arc<FaultDomain> {
-        &self.global_faults
-    }
-
-    /// E.g. `1.31.1`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
     /// Whether sessions can run on NVIDIA's GPUs. Tried once.
     ///
     /// # Errors
@@ -131,7 +86,7 @@ impl Library {
     pub fn cuda(self: &Arc<Self>) -> Result<()> {
         let try_it = || {
             self.try_provider(ProviderKind::Cuda).inspect_err(|error| {
-                let version = self.version();
+                let version = &self.version;
                 log::warn!("GPUs are not used for ONNX models: ONNX Runtime {version} {error}");
             })
         };
@@ -149,39 +104,60 @@ impl Library {
         // SAFETY: `text` is a terminated string the caller got from the default allocator.
         let copy = unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned();
         // SAFETY: it came from this allocator and is not used after.
-        self.check(unsafe { (self.api.AllocatorFree)(self.allocator(), text.as_ptr().cast()) })?;
+        self.check(unsafe {
+            (self.api.AllocatorFree)(self.allocator.as_ptr(), text.as_ptr().cast())
+        })?;
         Ok(copy)
     }
 }
 
 pub(crate) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
-    NonNull::new(pointer).ok_or_else(|| Error::internal("ONNX Runtime returned a null pointer"))
+    NonNull::new(pointer).ok_or_else(null)
+}
+
+fn null() -> Error {
+    Error::internal("ONNX Runtime returned a null pointer")
+}
+
+pub(super) type Release<T> = unsafe extern "system" fn(*mut T);
+pub(super) type Owned<T> = galatea_native_library::Owned<T, Release<T>>;
+
+/// Takes over an object that the library returned.
+///
+/// # Safety
+/// As of [`Owned::new`].
+pub(super) unsafe fn owned<T>(object: *mut T, release: Release<T>) -> Result<Owned<T>> {
+    // SAFETY: the caller's word.
+    unsafe { Owned::new(object, release) }.ok_or_else(null)
 }
 
 fn minor_version(version: &str) -> Option<u32> {
     version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
-/// The text of the dynamic loader: the error itself states only that loading failed.
-fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+fn bad_version(path: &Path, found: &str) -> Error {
+    Error::internal(format!(
+        "ONNX Runtime library '{}' is version {found}; 1.{API_VERSION} or newer is needed",
+        path.display()
+    ))
 }
 
 fn open_base(path: &Path) -> Result<&'static OrtApiBase> {
-    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
-
-    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
-    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) })?;
-    let symbol = "OrtGetApiBase";
+    const SYMBOL: &str = "OrtGetApiBase";
+    let missing = || {
+        let path = path.display();
+        Error::internal(format!(
+            "'{path}' is no ONNX Runtime library: symbol '{SYMBOL}' is missing"
+        ))
+    };
+    let handle = galatea_native_library::open(path, "ONNX Runtime library")?;
     // SAFETY: the type is the one of the public C header.
-    let get_base = unsafe { handle.get::<unsafe extern "C" fn() -> *const OrtApiBase>(symbol) }
+    let get_base = unsafe { handle.get::<unsafe extern "C" fn() -> *const OrtApiBase>(SYMBOL) }
         .map(|s| *s)
-        .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
+        .map_err(|_| missing())?;
     std::mem::forget(handle);
     // SAFETY: the library stays open for the life of the process, and the table it returns is static.
-    let base = unsafe { get_base().as_ref() };
-    Ok(base.ok_or_else(|| OpenError::MissingSymbol { path: path.into(), symbol })?)
+    unsafe { get_base().as_ref() }.ok_or_else(missing)
 }
 
 fn create_env(

@@ -11,7 +11,8 @@ mod value;
 
 pub(crate) use bound_tensor::BoundTensor;
 pub(crate) use library::{GlobalThreads, Library};
-pub(crate) use options::{ExecutionMode, GraphLevel, SessionOptions};
+pub(crate) use options::SessionOptions;
+pub(crate) use ort_sys::{ExecutionMode, GraphOptimizationLevel};
 pub(crate) use provider_kind::ProviderKind;
 pub(crate) use providers::Provider;
 pub(crate) use session::{RunMode, RunOptions, Session, TensorInfo, ValueKind};

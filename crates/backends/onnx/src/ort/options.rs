@@ -1,41 +1,24 @@
 //! Options of a session.
 
-use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr, ptr::NonNull, sync::Arc};
+use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr, sync::Arc};
 
 use galatea_division_faults::FaultDomain;
 use galatea_types::{Error, Result};
-use ort_sys::{ExecutionMode as OrtMode, GraphOptimizationLevel as OrtLevel, OrtSessionOptions};
+use ort_sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions};
 
 use super::{
-    library::{Library, non_null},
+    library::{Library, Owned, owned},
     threads,
 };
 
-/// How far the graph is rewritten before it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GraphLevel {
-    Disabled,
-    Basic,
-    Extended,
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExecutionMode {
-    Sequential,
-    Parallel,
-}
-
-/// How a session is made.
 pub(crate) struct SessionOptions {
-    library: Arc<Library>,
-    options: NonNull<OrtSessionOptions>,
+    pub(super) library: Arc<Library>,
+    options: Owned<OrtSessionOptions>,
     threads: ThreadSource,
     /// A provider or a library of operators may compute on threads of its own.
     has_foreign_threads: bool,
 }
 
-/// Where a session's threads come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadSource {
     Own,
@@ -51,8 +34,9 @@ impl SessionOptions {
     pub fn new(library: &Arc<Library>) -> Result<Self> {
         let mut options = ptr::null_mut();
         // SAFETY: the out pointer is valid.
-        library.check(unsafe { (library.api().CreateSessionOptions)(&mut options) })?;
-        let options = non_null(options)?;
+        library.check(unsafe { (library.api.CreateSessionOptions)(&mut options) })?;
+        // SAFETY: made just now.
+        let options = unsafe { owned(options, library.api.ReleaseSessionOptions) }?;
         let threads = ThreadSource::Own;
         Ok(Self { library: library.clone(), options, threads, has_foreign_threads: false })
     }
@@ -72,11 +56,11 @@ impl SessionOptions {
     pub(super) fn watch_threads(&mut self) -> Result<Arc<FaultDomain>> {
         let faults = match self.threads {
             ThreadSource::Pinned => return Ok(FaultDomain::with_unknown_threads()),
-            ThreadSource::Global => return Ok(self.library.global_faults().clone()),
+            ThreadSource::Global => return Ok(self.library.global_faults.clone()),
             ThreadSource::Own if self.has_foreign_threads => FaultDomain::with_unknown_threads(),
             ThreadSource::Own => FaultDomain::new(),
         };
-        let (api, options) = (self.library.api(), self.options.as_ptr());
+        let (api, options) = (self.library.api, self.options.as_ptr());
         let domain = threads::creation_options(&faults);
         // SAFETY: as in `intra_op_threads`; the functions are of the types that the C header asks for, and the session
         // holds the domain.
@@ -93,18 +77,14 @@ impl SessionOptions {
         Ok(faults)
     }
 
-    pub(super) fn library(&self) -> &Arc<Library> {
-        &self.library
-    }
-
     pub fn intra_op_threads(&mut self, count: i32) -> Result<()> {
-        let set = self.library.api().SetIntraOpNumThreads;
+        let set = self.library.api.SetIntraOpNumThreads;
         // SAFETY: the options are alive and borrowed exclusively, here and in every setter below.
         self.library.check(unsafe { set(self.options.as_ptr(), count) })
     }
 
     pub fn inter_op_threads(&mut self, count: i32) -> Result<()> {
-        let set = self.library.api().SetInterOpNumThreads;
+        let set = self.library.api.SetInterOpNumThreads;
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr(), count) })
     }
@@ -112,42 +92,32 @@ impl SessionOptions {
     /// Uses the threads of the environment, which must have been opened with some.
     pub fn use_global_threads(&mut self) -> Result<()> {
         self.threads = ThreadSource::Global;
-        let set = self.library.api().DisablePerSessionThreads;
+        let set = self.library.api.DisablePerSessionThreads;
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr()) })
     }
 
     pub fn execution_mode(&mut self, mode: ExecutionMode) -> Result<()> {
-        let mode = match mode {
-            ExecutionMode::Sequential => OrtMode::ORT_SEQUENTIAL,
-            ExecutionMode::Parallel => OrtMode::ORT_PARALLEL,
-        };
-        let set = self.library.api().SetSessionExecutionMode;
+        let set = self.library.api.SetSessionExecutionMode;
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr(), mode) })
     }
 
-    pub fn graph_level(&mut self, level: GraphLevel) -> Result<()> {
-        let level = match level {
-            GraphLevel::Disabled => OrtLevel::ORT_DISABLE_ALL,
-            GraphLevel::Basic => OrtLevel::ORT_ENABLE_BASIC,
-            GraphLevel::Extended => OrtLevel::ORT_ENABLE_EXTENDED,
-            GraphLevel::All => OrtLevel::ORT_ENABLE_ALL,
-        };
-        let set = self.library.api().SetSessionGraphOptimizationLevel;
+    pub fn graph_level(&mut self, level: GraphOptimizationLevel) -> Result<()> {
+        let set = self.library.api.SetSessionGraphOptimizationLevel;
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr(), level) })
     }
 
     pub fn memory_arena(&mut self, enabled: bool) -> Result<()> {
-        let api = self.library.api();
+        let api = self.library.api;
         let set = if enabled { api.EnableCpuMemArena } else { api.DisableCpuMemArena };
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr()) })
     }
 
     pub fn memory_pattern(&mut self, enabled: bool) -> Result<()> {
-        let api = self.library.api();
+        let api = self.library.api;
         let set = if enabled { api.EnableMemPattern } else { api.DisableMemPattern };
         // SAFETY: as in `intra_op_threads`.
         self.library.check(unsafe { set(self.options.as_ptr()) })
@@ -159,7 +129,7 @@ impl SessionOptions {
             self.threads = ThreadSource::Pinned;
         }
         let (key, value) = (c_string(key)?, c_string(value)?);
-        let set = self.library.api().AddSessionConfigEntry;
+        let set = self.library.api.AddSessionConfigEntry;
         // SAFETY: as in `intra_op_threads`; both strings are terminated and copied by the library.
         self.library.check(unsafe { set(self.options.as_ptr(), key.as_ptr(), value.as_ptr()) })
     }
@@ -168,18 +138,11 @@ impl SessionOptions {
     pub fn custom_operators(&mut self, path: &Path) -> Result<()> {
         let path = c_path(path)?;
         self.has_foreign_threads = true;
-        let register = self.library.api().RegisterCustomOpsLibrary_V2;
+        let register = self.library.api.RegisterCustomOpsLibrary_V2;
         // SAFETY: as in `intra_op_threads`; the library runs code its owner put into the repository.
         self.library
             .check(unsafe { register(self.options.as_ptr(), path.as_ptr()) })
             .map_err(explain_missing_library)
-    }
-}
-
-impl Drop for SessionOptions {
-    fn drop(&mut self) {
-        // SAFETY: created by this library, released once.
-        unsafe { (self.library.api().ReleaseSessionOptions)(self.options.as_ptr()) };
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{CStr, CString, c_char, c_int},
-    ptr::{self, NonNull},
+    ptr,
     sync::Arc,
 };
 
@@ -11,7 +11,7 @@ use galatea_types::{Error, Result};
 use ort_sys::{OrtSessionOptions, OrtStatusPtr};
 
 use super::{
-    library::{Library, non_null},
+    library::{Library, Owned, Release, non_null, owned},
     options::{SessionOptions, c_string},
     provider_kind::ProviderKind,
 };
@@ -23,32 +23,13 @@ pub(crate) struct Provider {
     pub options: BTreeMap<String, String>,
 }
 
-/// Why a provider cannot be used: to be read after the library's name.
-#[derive(Debug, thiserror::Error)]
-enum ProviderError {
-    #[error("was built without {name}")]
-    NotBuilt { name: &'static str },
-    #[error("cannot use {name}: {}", cause.message().trim_end())]
-    Unusable {
-        name: &'static str,
-        #[source]
-        cause: Error,
-    },
-}
-
-impl From<ProviderError> for Error {
-    fn from(error: ProviderError) -> Self {
-        Error::unavailable(error.to_string()).with_source(error)
-    }
-}
-
 impl Library {
     /// Names of the providers this library was built with.
     pub fn providers(&self) -> Result<Vec<String>> {
         let mut names: *mut *mut c_char = ptr::null_mut();
         let mut count: c_int = 0;
         // SAFETY: both out pointers are valid.
-        self.check(unsafe { (self.api().GetAvailableProviders)(&mut names, &mut count) })?;
+        self.check(unsafe { (self.api.GetAvailableProviders)(&mut names, &mut count) })?;
         let names = non_null(names)?;
         let length = usize::try_from(count).unwrap_or(0);
         // SAFETY: the library returned this many terminated texts, which live until released below.
@@ -57,7 +38,7 @@ impl Library {
             .map(|&name| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
             .collect();
         // SAFETY: what was returned, released once.
-        self.check(unsafe { (self.api().ReleaseAvailableProviders)(names.as_ptr(), count) })?;
+        self.check(unsafe { (self.api.ReleaseAvailableProviders)(names.as_ptr(), count) })?;
         Ok(copies)
     }
 
@@ -79,17 +60,20 @@ impl Library {
     pub fn try_with_options(self: &Arc<Self>, provider: Provider) -> Result<()> {
         let name = provider.kind.name();
         if !self.providers()?.iter().any(|known| known == name) {
-            return Err(ProviderError::NotBuilt { name }.into());
+            return Err(Error::unavailable(format!("was built without {name}")));
         }
         let tried = SessionOptions::new(self)?.provider(&provider);
-        tried.map_err(|cause| ProviderError::Unusable { name, cause }.into())
+        tried.map_err(|cause| {
+            let reason = cause.message().trim_end();
+            Error::unavailable(format!("cannot use {name}: {reason}")).with_source(cause)
+        })
     }
 }
 
 impl SessionOptions {
     /// Adds a provider; those added first are preferred.
     pub fn provider(&mut self, provider: &Provider) -> Result<()> {
-        let api = self.library().api();
+        let api = self.library.api;
         match provider.kind {
             ProviderKind::Cuda => {
                 let create = api.CreateCUDAProviderOptions;
@@ -110,20 +94,27 @@ impl SessionOptions {
 
     /// Its options have no object of their own.
     fn openvino(&mut self, provider: &Provider) -> Result<()> {
-        let append = self.library().api().SessionOptionsAppendExecutionProvider_OpenVINO_V2;
-        let keys: Vec<CString> =
-            provider.options.keys().map(|key| c_string(key)).collect::<Result<_>>()?;
-        let values: Vec<CString> =
-            provider.options.values().map(|value| c_string(value)).collect::<Result<_>>()?;
-        let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
-        // SAFETY: the session's options are borrowed exclusively; both arrays have the length passed, of terminated texts
-        // that live during the call.
-        let status = unsafe {
-            let (keys, values) = (key_pointers.as_ptr(), value_pointers.as_ptr());
-            append(self.for_provider(), keys, values, key_pointers.len())
-        };
-        self.library().check(status)
+        let library = self.library.clone();
+        let append = library.api.SessionOptionsAppendExecutionProvider_OpenVINO_V2;
+        let options = self.for_provider();
+        let status = with_texts(&provider.options, |keys, values, count| {
+            // SAFETY: the session's options are borrowed exclusively; the texts live during the call.
+            unsafe { append(options, keys, values, count) }
+        })?;
+        library.check(status)
     }
+}
+
+/// Calls `call` with arrays of the keys and the values, as terminated texts, and the length of both.
+fn with_texts<T>(
+    options: &BTreeMap<String, String>,
+    call: impl FnOnce(*const *const c_char, *const *const c_char, usize) -> T,
+) -> Result<T> {
+    let keys: Vec<CString> = options.keys().map(|key| c_string(key)).collect::<Result<_>>()?;
+    let values: Vec<CString> =
+        options.values().map(|text| c_string(text)).collect::<Result<_>>()?;
+    let (keys, values) = (pointers(&keys), pointers(&values));
+    Ok(call(keys.as_ptr(), values.as_ptr(), keys.len()))
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
@@ -140,38 +131,32 @@ type Update<T> = unsafe extern "system" fn(
 /// The library's options of one provider, of its type `T`.
 struct ProviderOptions<'s, T> {
     session: &'s mut SessionOptions,
-    options: NonNull<T>,
-    release: unsafe extern "system" fn(*mut T),
+    options: Owned<T>,
 }
 
 impl<'s, T> ProviderOptions<'s, T> {
     fn new(
         session: &'s mut SessionOptions,
         create: unsafe extern "system" fn(*mut *mut T) -> OrtStatusPtr,
-        release: unsafe extern "system" fn(*mut T),
+        release: Release<T>,
     ) -> Result<Self> {
         let mut options = ptr::null_mut();
         // SAFETY: the out pointer is valid.
-        session.library().check(unsafe { create(&mut options) })?;
-        Ok(Self { session, options: non_null(options)?, release })
+        session.library.check(unsafe { create(&mut options) })?;
+        // SAFETY: made just now.
+        let options = unsafe { owned(options, release) }?;
+        Ok(Self { session, options })
     }
 
     fn update(&self, provider: &Provider, update: Update<T>) -> Result<()> {
         if provider.options.is_empty() {
             return Ok(());
         }
-        let texts = |texts: Vec<&String>| -> Result<Vec<CString>> {
-            texts.into_iter().map(|text| c_string(text)).collect()
-        };
-        let keys = texts(provider.options.keys().collect())?;
-        let values = texts(provider.options.values().collect())?;
-        let (key_pointers, value_pointers) = (pointers(&keys), pointers(&values));
-        // SAFETY: the options are alive; both arrays have the length passed, of terminated texts that live during
-        // the call.
-        self.session.library().check(unsafe {
-            let (keys, values) = (key_pointers.as_ptr(), value_pointers.as_ptr());
-            update(self.options.as_ptr(), keys, values, key_pointers.len())
-        })
+        let status = with_texts(&provider.options, |keys, values, count| {
+            // SAFETY: the options are alive, and the texts live during the call.
+            unsafe { update(self.options.as_ptr(), keys, values, count) }
+        })?;
+        self.session.library.check(status)
     }
 
     /// The session's options take a copy.
@@ -181,13 +166,6 @@ impl<'s, T> ProviderOptions<'s, T> {
     ) -> Result<()> {
         // SAFETY: both are alive, and the session's options are borrowed exclusively.
         let status = unsafe { append(self.session.for_provider(), self.options.as_ptr()) };
-        self.session.library().check(status)
-    }
-}
-
-impl<T> Drop for ProviderOptions<'_, T> {
-    fn drop(&mut self) {
-        // SAFETY: created by this library, released once.
-        unsafe { (self.release)(self.options.as_ptr()) };
+        self.session.library.check(status)
     }
 }

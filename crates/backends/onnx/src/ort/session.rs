@@ -3,7 +3,7 @@
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     path::Path,
-    ptr::{self, NonNull},
+    ptr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicPtr, Ordering},
@@ -17,7 +17,7 @@ use ort_sys::{OrtRunOptions, OrtSession, OrtStatus, OrtStatusPtr, OrtTypeInfo, O
 
 use super::{
     bound_tensor::BoundTensor,
-    library::{Library, non_null},
+    library::{Library, Owned, owned},
     options::{SessionOptions, c_path, c_string},
     value::{Value, from_element_type, read_tensor_info},
 };
@@ -47,8 +47,7 @@ pub(crate) struct TensorInfo {
 
 /// Settings of each run; `None` of them is the default.
 pub(crate) struct RunOptions {
-    library: Arc<Library>,
-    options: NonNull<OrtRunOptions>,
+    options: Owned<OrtRunOptions>,
 }
 
 // SAFETY: the options are constant after `new` and only read by runs.
@@ -60,22 +59,16 @@ impl RunOptions {
     pub fn new(library: &Arc<Library>, entries: &[(&str, &str)]) -> Result<Self> {
         let mut options = ptr::null_mut();
         // SAFETY: the out pointer is valid.
-        library.check(unsafe { (library.api().CreateRunOptions)(&mut options) })?;
-        let made = Self { library: library.clone(), options: non_null(options)? };
+        library.check(unsafe { (library.api.CreateRunOptions)(&mut options) })?;
+        // SAFETY: made just now.
+        let options = unsafe { owned(options, library.api.ReleaseRunOptions) }?;
         for (key, value) in entries {
             let (key, value) = (c_string(key)?, c_string(value)?);
-            let add = library.api().AddRunConfigEntry;
+            let add = library.api.AddRunConfigEntry;
             // SAFETY: the options are alive, the strings terminated and copied.
-            library.check(unsafe { add(made.options.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
+            library.check(unsafe { add(options.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
         }
-        Ok(made)
-    }
-}
-
-impl Drop for RunOptions {
-    fn drop(&mut self) {
-        // SAFETY: created by this library, released once.
-        unsafe { (self.library.api().ReleaseRunOptions)(self.options.as_ptr()) };
+        Ok(Self { options })
     }
 }
 
@@ -91,7 +84,7 @@ pub(crate) enum RunMode {
 /// A loaded graph. Runs may overlap.
 pub(crate) struct Session {
     library: Arc<Library>,
-    session: NonNull<OrtSession>,
+    session: Owned<OrtSession>,
     faults: Arc<FaultDomain>,
 }
 
@@ -106,25 +99,26 @@ impl Session {
         let faults = options.watch_threads()?;
         let load = || {
             let mut session = ptr::null_mut();
-            let create = library.api().CreateSession;
+            let create = library.api.CreateSession;
             // SAFETY: all pointers are valid for the call.
             library.check(unsafe {
-                create(library.env(), path.as_ptr(), options.as_ptr(), &mut session)
+                create(library.env.as_ptr(), path.as_ptr(), options.as_ptr(), &mut session)
             })?;
-            let (library, faults) = (library.clone(), faults.clone());
-            Ok(Self { library, session: non_null(session)?, faults })
+            // SAFETY: made just now; a run borrows the session.
+            let session = unsafe { owned(session, library.api.ReleaseSession) }?;
+            Ok(Self { library: library.clone(), session, faults: faults.clone() })
         };
         // What is constant in the graph is computed here.
         faults.run_once(load)?
     }
 
     pub fn inputs(&self) -> Result<Vec<TensorInfo>> {
-        let api = self.library.api();
+        let api = self.library.api;
         self.infos(api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo)
     }
 
     pub fn outputs(&self) -> Result<Vec<TensorInfo>> {
-        let api = self.library.api();
+        let api = self.library.api;
         self.infos(
             api.SessionGetOutputCount,
             api.SessionGetOutputName,
@@ -134,7 +128,7 @@ impl Session {
 
     /// Initialisers that are listed as inputs: a request may bring them or leave them out.
     pub fn overridable_initializers(&self) -> Result<Vec<TensorInfo>> {
-        let api = self.library.api();
+        let api = self.library.api;
         self.infos(
             api.SessionGetOverridableInitializerCount,
             api.SessionGetOverridableInitializerName,
@@ -151,15 +145,14 @@ impl Session {
 
     fn info(&self, index: usize, name: NameFn, info: InfoFn) -> Result<TensorInfo> {
         let mut text: *mut c_char = ptr::null_mut();
-        let allocator = self.library.allocator();
+        let allocator = self.library.allocator.as_ptr();
         // SAFETY: `index` is below the count; the text is taken over by `take_string`.
         self.library.check(unsafe { name(self.session.as_ptr(), index, allocator, &mut text) })?;
         let c_name = self.library.take_string(text)?;
         let mut type_info = ptr::null_mut();
         // SAFETY: as above; the info is released by `TypeInfo`.
         self.library.check(unsafe { info(self.session.as_ptr(), index, &mut type_info) })?;
-        let type_info = TypeInfo { library: &self.library, info: non_null(type_info)? };
-        let (kind, dims) = type_info.read()?;
+        let (kind, dims) = TypeInfo::new(&self.library, type_info)?.read()?;
         let name = c_name.to_string_lossy().into_owned();
         Ok(TensorInfo { name, c_name, kind, dims: Some(dims) })
     }
@@ -248,7 +241,7 @@ impl Session {
     fn run_here(&self, call: Call<'_>) -> Result<()> {
         // SAFETY: the arrays have the length passed and live during the call, as do names and values.
         self.library.check(unsafe {
-            (self.library.api().Run)(
+            (self.library.api.Run)(
                 self.session.as_ptr(),
                 call.options,
                 call.names.as_ptr(),
@@ -266,7 +259,7 @@ impl Session {
         // SAFETY: everything pointed to, the completion included, outlives the run: this function does
         // not return before the callback has been called, or the call was refused.
         self.library.check(unsafe {
-            (self.library.api().RunAsync)(
+            (self.library.api.RunAsync)(
                 self.session.as_ptr(),
                 call.options,
                 call.names.as_ptr(),
@@ -281,13 +274,6 @@ impl Session {
         })?;
         let status = completion.wait();
         self.library.check(OrtStatusPtr(status))
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // SAFETY: created by this library, released once; no run is under way, each borrows the session.
-        unsafe { (self.library.api().ReleaseSession)(self.session.as_ptr()) };
     }
 }
 
@@ -351,12 +337,19 @@ type InfoFn =
 
 struct TypeInfo<'a> {
     library: &'a Library,
-    info: NonNull<OrtTypeInfo>,
+    info: Owned<OrtTypeInfo>,
 }
 
-impl TypeInfo<'_> {
+impl<'a> TypeInfo<'a> {
+    /// Takes over what a function for the type of something has returned.
+    fn new(library: &'a Library, info: *mut OrtTypeInfo) -> Result<Self> {
+        // SAFETY: such functions give their caller an object of its own.
+        let info = unsafe { owned(info, library.api.ReleaseTypeInfo) }?;
+        Ok(Self { library, info })
+    }
+
     fn read(&self) -> Result<(ValueKind, Shape)> {
-        let api = self.library.api();
+        let api = self.library.api;
         let mut tensor = ptr::null();
         let mut kind: c_int = 0;
         // SAFETY: the info is alive; `tensor` is null or borrowed from it. The kind is read as a number,
@@ -383,7 +376,7 @@ impl TypeInfo<'_> {
 
     /// Whether the elements of a sequence are maps whose values are numbers of FP32.
     fn is_sequence_of_maps(&self) -> Result<bool> {
-        let api = self.library.api();
+        let api = self.library.api;
         let (mut sequence, mut map) = (ptr::null(), ptr::null());
         let (mut element, mut values) = (ptr::null_mut(), ptr::null_mut());
         let cast = api.CastTypeInfoToSequenceTypeInfo;
@@ -394,7 +387,7 @@ impl TypeInfo<'_> {
         }
         // SAFETY: not null and borrowed from the live info; the element is released by `TypeInfo`.
         self.library.check(unsafe { (api.GetSequenceElementType)(sequence, &mut element) })?;
-        let element = TypeInfo { library: self.library, info: non_null(element)? };
+        let element = TypeInfo::new(self.library, element)?;
         let cast = api.CastTypeInfoToMapTypeInfo;
         // SAFETY: as for the sequence.
         self.library.check(unsafe { cast(element.info.as_ptr(), &mut map) })?;
@@ -403,13 +396,12 @@ impl TypeInfo<'_> {
         }
         // SAFETY: as for the element.
         self.library.check(unsafe { (api.GetMapValueType)(map, &mut values) })?;
-        let values = TypeInfo { library: self.library, info: non_null(values)? };
-        values.is_tensor_of(DataType::Fp32)
+        TypeInfo::new(self.library, values)?.is_tensor_of(DataType::Fp32)
     }
 
     fn is_tensor_of(&self, data_type: DataType) -> Result<bool> {
         let mut tensor = ptr::null();
-        let cast = self.library.api().CastTypeInfoToTensorInfo;
+        let cast = self.library.api.CastTypeInfoToTensorInfo;
         // SAFETY: the info is alive; `tensor` is null or borrowed from it.
         self.library.check(unsafe { cast(self.info.as_ptr(), &mut tensor) })?;
         if tensor.is_null() {
@@ -418,12 +410,5 @@ impl TypeInfo<'_> {
         // SAFETY: not null and borrowed from the live info.
         let (element, _) = unsafe { read_tensor_info(self.library, tensor) }?;
         Ok(from_element_type(element) == Some(data_type))
-    }
-}
-
-impl Drop for TypeInfo<'_> {
-    fn drop(&mut self) {
-        // SAFETY: owned by this object, released once.
-        unsafe { (self.library.api().ReleaseTypeInfo)(self.info.as_ptr()) };
     }
 }

@@ -1,24 +1,22 @@
 //! Tensors of the library.
 
 use std::{
-    collections::TryReserveError,
     ffi::{c_char, c_int, c_void},
-    ptr::{self, NonNull},
-    slice,
+    ptr, slice,
     sync::Arc,
 };
 
 use bytes::Bytes;
-use galatea_library_memory::buffer_over;
-use galatea_types::{Buffer, Code, DataType, Error, Result, Shape, byte_strings};
+use galatea_native_library::{buffer_over, check_over, check_texts, push_text, room_for};
+use galatea_types::{Buffer, DataType, Error, Result, Shape};
 use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, OrtValue};
 
-use super::library::{Library, non_null};
+use super::library::{Library, Owned, non_null, owned};
 
 /// A tensor in the form the library works with. Immutable once made.
 pub(crate) struct Value {
     library: Arc<Library>,
-    value: NonNull<OrtValue>,
+    value: Owned<OrtValue>,
     /// Memory the tensor points into, where it is not its own.
     backing: Option<Bytes>,
     /// What computed the tensor: an output may lie in the session's memory.
@@ -40,23 +38,13 @@ impl Value {
         dims: &[i64],
         data_type: DataType,
     ) -> Result<Self> {
-        let expected = Shape::from(dims).byte_size(data_type);
-        let size = data_type.byte_size().unwrap_or(1);
-        if expected != Some(data.len())
-            || !(data.is_empty() || data.as_ptr().addr().is_multiple_of(size))
-        {
-            return Err(Error::internal(format!(
-                "a tensor of shape {} and type {data_type} cannot lie over {} bytes",
-                Shape::from(dims),
-                data.len()
-            )));
-        }
+        check_over(&data, dims, data_type)?;
         let mut value = ptr::null_mut();
         // SAFETY: size and alignment are checked above; the memory lives in `backing` as long as the
         // value. The library only reads inputs, so handing out a mutable pointer is sound.
         library.check(unsafe {
-            (library.api().CreateTensorWithDataAsOrtValue)(
-                library.cpu_memory(),
+            (library.api.CreateTensorWithDataAsOrtValue)(
+                library.cpu_memory.as_ptr(),
                 data.as_ptr().cast_mut().cast(),
                 data.len(),
                 dims.as_ptr(),
@@ -65,41 +53,40 @@ impl Value {
                 &mut value,
             )
         })?;
-        Ok(Self {
-            library: library.clone(),
-            value: non_null(value)?,
-            backing: Some(data),
-            _session: None,
-        })
+        // SAFETY: made just now.
+        unsafe { Self::new(library, value, Some(data), None) }
+    }
+
+    /// # Safety
+    /// `value` is null, or owned by nobody else.
+    unsafe fn new(
+        library: &Arc<Library>,
+        value: *mut OrtValue,
+        backing: Option<Bytes>,
+        session: Option<Arc<dyn Send + Sync>>,
+    ) -> Result<Self> {
+        // SAFETY: the caller's word.
+        let value = unsafe { owned(value, library.api.ReleaseValue) }?;
+        Ok(Self { library: library.clone(), value, backing, _session: session })
     }
 
     /// A tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
     pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
-        if Shape::from(dims).element_count() != Some(texts.len()) {
-            return Err(Error::internal(format!(
-                "{} texts do not fill shape {}",
-                texts.len(),
-                Shape::from(dims)
-            )));
-        }
-        let api = library.api();
+        check_texts(texts, dims)?;
+        let api = library.api;
         let mut value = ptr::null_mut();
         // SAFETY: the shape is valid for the call, the out pointer too.
         library.check(unsafe {
             (api.CreateTensorAsOrtValue)(
-                library.allocator(),
+                library.allocator.as_ptr(),
                 dims.as_ptr(),
                 dims.len(),
                 Element::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
                 &mut value,
             )
         })?;
-        let value = Self {
-            library: library.clone(),
-            value: non_null(value)?,
-            backing: None,
-            _session: None,
-        };
+        // SAFETY: made just now.
+        let value = unsafe { Self::new(library, value, None, None) }?;
         for (index, text) in texts.iter().enumerate() {
             value.set_text(index, text)?;
         }
@@ -108,7 +95,7 @@ impl Value {
 
     fn set_text(&self, index: usize, text: &[u8]) -> Result<()> {
         let mut room: *mut c_char = ptr::null_mut();
-        let resize = self.library.api().GetResizedStringTensorElementBuffer;
+        let resize = self.library.api.GetResizedStringTensorElementBuffer;
         // SAFETY: the value is a string tensor of more than `index` elements, not yet shared. The room
         // returned holds `text.len()` bytes until the next call on this element.
         unsafe {
@@ -134,8 +121,8 @@ impl Value {
         session: Arc<dyn Send + Sync>,
         value: *mut OrtValue,
     ) -> Result<Self> {
-        let library = library.clone();
-        Ok(Self { library, value: non_null(value)?, backing: None, _session: Some(session) })
+        // SAFETY: the caller's word.
+        unsafe { Self::new(library, value, None, Some(session)) }
     }
 
     /// Whether this output shares memory with `input`, and so keeps it alive from now on.
@@ -154,22 +141,19 @@ impl Value {
     /// Element type and shape. `None` as the type: one that no request can carry.
     pub fn describe(&self) -> Result<(Option<DataType>, Shape)> {
         let mut is_tensor: c_int = 0;
-        // SAFETY: the value is alive, the out pointer valid; the info is released in `read_tensor_info`.
+        // SAFETY: the value is alive, the out pointers valid.
         let info = unsafe {
-            self.library.check((self.library.api().IsTensor)(self.as_ptr(), &mut is_tensor))?;
+            self.library.check((self.library.api.IsTensor)(self.as_ptr(), &mut is_tensor))?;
             if is_tensor == 0 {
                 return Ok((None, Shape::scalar()));
             }
             let mut info = ptr::null_mut();
-            let get = self.library.api().GetTensorTypeAndShape;
-            self.library.check(get(self.as_ptr(), &mut info))?;
-            non_null(info)?
+            let api = self.library.api;
+            self.library.check((api.GetTensorTypeAndShape)(self.as_ptr(), &mut info))?;
+            owned(info, api.ReleaseTensorTypeAndShapeInfo)?
         };
-        // SAFETY: `info` was returned just now and is alive until released below.
-        let described = unsafe { read_tensor_info(&self.library, info.as_ptr()) };
-        // SAFETY: released once.
-        unsafe { (self.library.api().ReleaseTensorTypeAndShapeInfo)(info.as_ptr()) };
-        let (element, shape) = described?;
+        // SAFETY: `info` is alive.
+        let (element, shape) = unsafe { read_tensor_info(&self.library, info.as_ptr()) }?;
         Ok((from_element_type(element), shape))
     }
 
@@ -180,7 +164,7 @@ impl Value {
     pub fn rows(&self) -> Result<(Shape, Vec<u8>)> {
         let mut count = 0;
         // SAFETY: the value is alive, the out pointer valid.
-        let status = unsafe { (self.library.api().GetValueCount)(self.as_ptr(), &mut count) };
+        let status = unsafe { (self.library.api.GetValueCount)(self.as_ptr(), &mut count) };
         self.library.check(status)?;
         let (mut width, mut bytes) = (0, Vec::new());
         for index in 0..count {
@@ -205,17 +189,16 @@ impl Value {
         let mut part = ptr::null_mut();
         let index =
             c_int::try_from(index).map_err(|_| Error::internal("a sequence is too long"))?;
-        let (get, allocator) = (self.library.api().GetValue, self.library.allocator());
+        let (get, allocator) = (self.library.api.GetValue, self.library.allocator.as_ptr());
         // SAFETY: the value is alive, the index below its count, the out pointer valid.
         self.library.check(unsafe { get(self.as_ptr(), index, allocator, &mut part) })?;
-        // The library returns a copy.
-        let (library, value) = (self.library.clone(), non_null(part)?);
-        Ok(Self { library, value, backing: None, _session: None })
+        // SAFETY: the library returns a copy.
+        unsafe { Self::new(&self.library, part, None, None) }
     }
 
     fn raw_data(&self) -> Result<*mut u8> {
         let mut data: *mut c_void = ptr::null_mut();
-        let get = self.library.api().GetTensorMutableData;
+        let get = self.library.api.GetTensorMutableData;
         // SAFETY: the value is alive; the pointer is only read through.
         self.library.check(unsafe { get(self.as_ptr(), &mut data) })?;
         Ok(data.cast())
@@ -226,7 +209,7 @@ impl Value {
     fn is_in_main_memory(&self) -> Result<bool> {
         const CPU_DEVICE: c_int = 0;
         const CPU_OUTPUT_MEMORY: c_int = -1;
-        let api = self.library.api();
+        let api = self.library.api;
         let mut info = ptr::null();
         let (mut device, mut memory): (c_int, c_int) = (CPU_DEVICE, 0);
         let (device_out, memory_out): (*mut c_int, *mut c_int) = (&mut device, &mut memory);
@@ -266,46 +249,28 @@ impl Value {
     /// The elements of a text tensor of `count` elements in the wire form: each a `u32` length and its
     /// bytes.
     pub fn to_length_prefixed(&self, count: usize) -> Result<Vec<u8>> {
-        let api = self.library.api();
+        let api = self.library.api;
         let mut total = 0;
         // SAFETY: the value is a live string tensor.
         let status = unsafe { (api.GetStringTensorDataLength)(self.as_ptr(), &mut total) };
         self.library.check(status)?;
-        let (mut content, mut offsets) = (zeroes::<u8>(total)?, zeroes::<usize>(count)?);
+        let mut content: Vec<u8> = room_for(total, "an output")?;
+        content.resize(total, 0);
+        let mut offsets: Vec<usize> = room_for(count, "an output")?;
+        offsets.resize(count, 0);
         let read = api.GetStringTensorContent;
         let room = content.as_mut_ptr().cast();
         // SAFETY: both areas have the length passed.
         let status = unsafe { read(self.as_ptr(), room, total, offsets.as_mut_ptr(), count) };
         self.library.check(status)?;
-        let mut wire = Vec::new();
-        wire.try_reserve_exact(total.saturating_add(4 * count)).map_err(no_memory)?;
+        let mut wire = room_for(total.saturating_add(4 * count), "an output")?;
         let ends = offsets.iter().skip(1).copied().chain([total]);
         for (start, end) in offsets.iter().copied().zip(ends) {
             let text = content.get(start..end).unwrap_or_default();
-            byte_strings::push(&mut wire, text)
-                .map_err(|_| Error::internal("an output text is longer than 4 GiB"))?;
+            push_text(&mut wire, text)?;
         }
         Ok(wire)
     }
-}
-
-impl Drop for Value {
-    fn drop(&mut self) {
-        // SAFETY: owned by this object, released once.
-        unsafe { (self.library.api().ReleaseValue)(self.value.as_ptr()) };
-    }
-}
-
-/// As many as a model's output has, which may be more than there is memory for.
-fn zeroes<T: Clone + Default>(count: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(count).map_err(no_memory)?;
-    values.resize(count, T::default());
-    Ok(values)
-}
-
-fn no_memory(cause: TryReserveError) -> Error {
-    Error::new(Code::Exhausted, "there is no memory for the texts of an output").with_source(cause)
 }
 
 /// Element type number and dimensions; unknown dimensions are -1.
@@ -316,7 +281,7 @@ pub(super) unsafe fn read_tensor_info(
     library: &Library,
     info: *const OrtTensorTypeAndShapeInfo,
 ) -> Result<(c_int, Shape)> {
-    let api = library.api();
+    let api = library.api;
     let mut element: c_int = 0;
     let mut rank = 0;
     // SAFETY: `info` is alive (caller), out pointers are valid and `dims` has the length passed. The element

@@ -14,42 +14,11 @@ use crate::header::layer::{Layer, Port};
 /// Bodies of loops lie in each other.
 const MOST_LEVELS: usize = 64;
 
-/// The elements that mean something here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tag {
-    Net,
-    Layers,
-    Layer,
-    Data,
-    Input,
-    Output,
-    Port,
-    Dim,
-    RtInfo,
-    Attribute,
-    Edges,
-    Edge,
-    Other,
-}
+/// The elements that mean something here; others have no name.
+const TAGS: &str = "net layers layer data input output port dim rt_info attribute edges edge";
 
-impl Tag {
-    fn of(name: &[u8]) -> Self {
-        match name {
-            b"net" => Self::Net,
-            b"layers" => Self::Layers,
-            b"layer" => Self::Layer,
-            b"data" => Self::Data,
-            b"input" => Self::Input,
-            b"output" => Self::Output,
-            b"port" => Self::Port,
-            b"dim" => Self::Dim,
-            b"rt_info" => Self::RtInfo,
-            b"attribute" => Self::Attribute,
-            b"edges" => Self::Edges,
-            b"edge" => Self::Edge,
-            _ => Self::Other,
-        }
-    }
+fn tag_of(name: &[u8]) -> &'static str {
+    TAGS.split(' ').find(|tag| tag.as_bytes() == name).unwrap_or_default()
 }
 
 /// Reads all of it. Whether there was a net with layers.
@@ -83,7 +52,7 @@ pub(super) fn read_net(source: impl BufRead, parts: &mut Parts) -> Result<bool, 
 
 struct Walk<'p> {
     /// The elements around what is read.
-    path: Vec<Tag>,
+    path: Vec<&'static str>,
     layer: Layer,
     has_layers: bool,
     parts: &'p mut Parts,
@@ -91,40 +60,42 @@ struct Walk<'p> {
 
 impl Walk<'_> {
     fn begin(&mut self, element: &BytesStart<'_>) -> Result<(), HeaderError> {
-        use Tag::{Attribute, Data, Edge, Edges, Input, Layer, Layers, Net, Output, Port, RtInfo};
-
         if self.path.len() >= MOST_LEVELS {
             return Err(HeaderError::TooDeep(MOST_LEVELS));
         }
-        self.path.push(Tag::of(element.local_name().as_ref()));
+        self.path.push(tag_of(element.local_name().as_ref()));
         match *self.path {
-            [Net, Layers] => self.has_layers = true,
-            [Net, Layers, Layer] => self.layer = layer_of(element),
-            [Net, Layers, Layer, Data] => self.take_data(element),
-            [Net, Layers, Layer, Input, Port] => self.layer.inputs.push(port_of(element)),
-            [Net, Layers, Layer, Output, Port] => self.layer.outputs.push(port_of(element)),
-            [Net, Layers, Layer, RtInfo, Attribute] => self.layer.has_batch |= has_batch(element),
-            [Net, Layers, Layer, Input | Output, Port, RtInfo, Attribute] => {
+            ["net", "layers"] => self.has_layers = true,
+            ["net", "layers", "layer"] => self.layer = layer_of(element),
+            ["net", "layers", "layer", "data"] => self.take_data(element),
+            ["net", "layers", "layer", "input", "port"] => self.layer.inputs.push(port_of(element)),
+            ["net", "layers", "layer", "output", "port"] => {
+                self.layer.outputs.push(port_of(element))
+            }
+            ["net", "layers", "layer", "rt_info", "attribute"] => {
+                self.layer.has_batch |= has_batch(element)
+            }
+            ["net", "layers", "layer", "input" | "output", "port", "rt_info", "attribute"] => {
                 let has_batch = has_batch(element);
                 if let Some(port) = self.port() {
                     port.has_batch |= has_batch;
                 }
             }
-            [Net, Edges, Edge] => self.take_edge(element),
+            ["net", "edges", "edge"] => self.take_edge(element),
             _ => {}
         }
         Ok(())
     }
 
     fn end(&mut self) {
-        if *self.path == [Tag::Net, Tag::Layers, Tag::Layer] {
+        if *self.path == ["net", "layers", "layer"] {
             self.parts.add(std::mem::take(&mut self.layer));
         }
         self.path.pop();
     }
 
     fn text(&mut self, text: &[u8]) {
-        if self.path.last() == Some(&Tag::Dim)
+        if self.path.last() == Some(&"dim")
             && self.path.len() == 6
             && let Some(size) = number(text)
             && let Some(port) = self.port()
@@ -136,9 +107,9 @@ impl Walk<'_> {
     /// The one that is being read.
     fn port(&mut self) -> Option<&mut Port> {
         match self.path.get(..5)? {
-            [Tag::Net, Tag::Layers, Tag::Layer, side, Tag::Port] => match side {
-                Tag::Input => self.layer.inputs.last_mut(),
-                Tag::Output => self.layer.outputs.last_mut(),
+            ["net", "layers", "layer", side, "port"] => match *side {
+                "input" => self.layer.inputs.last_mut(),
+                "output" => self.layer.outputs.last_mut(),
                 _ => None,
             },
             _ => None,

@@ -1,22 +1,20 @@
 //! A compiled model, which all instances share.
 
-use std::{
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+use std::{ptr, sync::Arc};
 
+use galatea_native_library::Owned;
 use galatea_types::Result;
 
 use super::{
     functions::CompiledModel as RawCompiledModel,
-    library::{Library, c_text, non_null},
+    library::{Library, c_text, owned},
     request::InferRequest,
 };
 
 /// A compiled model. Requests of it run independently of each other.
 pub(crate) struct CompiledModel {
     library: Arc<Library>,
-    compiled: NonNull<RawCompiledModel>,
+    compiled: Owned<RawCompiledModel>,
 }
 
 // SAFETY: compiled models are constant; making requests and reading properties is allowed from any thread at once.
@@ -24,21 +22,16 @@ unsafe impl Send for CompiledModel {}
 // SAFETY: as above.
 unsafe impl Sync for CompiledModel {}
 
-impl Drop for CompiledModel {
-    fn drop(&mut self) {
-        // SAFETY: adopted once, freed here alone; requests hold on to what they need of it.
-        unsafe { (self.library.functions.free_compiled)(self.compiled.as_ptr()) };
-    }
-}
-
 impl CompiledModel {
     /// # Safety
-    /// `compiled` must be null or a compiled model that nobody else frees.
+    /// `compiled` must be null or a compiled model that nobody else frees. Requests hold on to what they need of it.
     pub(super) unsafe fn adopt(
         library: &Arc<Library>,
         compiled: *mut RawCompiledModel,
     ) -> Result<Self> {
-        Ok(Self { library: library.clone(), compiled: non_null(compiled)? })
+        // SAFETY: the caller's word.
+        let compiled = unsafe { owned(compiled, library.functions.free_compiled) }?;
+        Ok(Self { library: library.clone(), compiled })
     }
 
     /// What it was compiled with, as the library writes it.

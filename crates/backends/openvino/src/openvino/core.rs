@@ -1,18 +1,14 @@
 //! What reads and compiles models: one for each, with its own properties and extensions.
 
-use std::{
-    ffi::CStr,
-    path::Path,
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+use std::{ffi::CStr, path::Path, ptr, sync::Arc};
 
+use galatea_native_library::Owned;
 use galatea_types::Result;
 
 use super::{
     compiled::CompiledModel,
     functions::Core as RawCore,
-    library::{Library, c_path, c_text, non_null},
+    library::{Library, c_path, c_text, owned},
     model::Model,
 };
 
@@ -21,15 +17,8 @@ const DEVICE: &CStr = c"CPU";
 
 /// Reads and compiles models. Properties are for what it compiles afterwards.
 pub(crate) struct Core {
-    library: Arc<Library>,
-    core: NonNull<RawCore>,
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`, freed here alone; models hold on to what they need of it.
-        unsafe { (self.library.functions.free_core)(self.core.as_ptr()) };
-    }
+    pub library: Arc<Library>,
+    core: Owned<RawCore>,
 }
 
 impl Core {
@@ -37,7 +26,9 @@ impl Core {
         let mut core = ptr::null_mut();
         // SAFETY: the place is valid.
         library.check(unsafe { (library.functions.create_core)(&mut core) })?;
-        Ok(Self { library: library.clone(), core: non_null(core)? })
+        // SAFETY: made just now; models hold on to what they need of it.
+        let core = unsafe { owned(core, library.functions.free_core) }?;
+        Ok(Self { library: library.clone(), core })
     }
 
     /// Runs the initialisers of a library, and takes the operations that it has.
@@ -68,11 +59,6 @@ impl Core {
         self.library.take_text(value)
     }
 
-    /// Of the library.
-    pub fn version(&self) -> &str {
-        self.library.version()
-    }
-
     /// The file with the weights lies beside the model's, where it is one of two.
     pub fn read_model(&self, path: &Path) -> Result<Model> {
         let path = c_path(path)?;
@@ -82,7 +68,7 @@ impl Core {
             let read = self.library.functions.read_model;
             read(self.core.as_ptr(), path.as_ptr(), ptr::null(), &mut model)
         };
-        let status = self.library.faults().run_once(read)?;
+        let status = self.library.faults.run_once(read)?;
         self.library.check(status)?;
         // SAFETY: returned just now, to nobody else.
         unsafe { Model::adopt(&self.library, model) }
@@ -95,7 +81,7 @@ impl Core {
             let compile = self.library.functions.compile_model;
             compile(self.core.as_ptr(), model.as_ptr(), DEVICE.as_ptr(), 0, &mut compiled)
         };
-        let status = self.library.faults().run_once(compile)?;
+        let status = self.library.faults.run_once(compile)?;
         self.library.check(status)?;
         // SAFETY: returned just now, to nobody else.
         unsafe { CompiledModel::adopt(&self.library, compiled) }

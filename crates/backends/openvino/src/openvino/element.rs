@@ -4,7 +4,6 @@ use std::ffi::c_int;
 
 use galatea_types::DataType;
 
-/// The number of a type.
 pub(crate) fn number_of(data_type: DataType) -> c_int {
     match data_type {
         DataType::Bool => 1,

@@ -2,19 +2,14 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use libloading::os::unix::Library as Handle;
+use galatea_native_library::{functions, objects};
 
 /// What a call tells: 0 where it went well.
 pub(super) type Status = c_int;
 pub(super) const OK: Status = 0;
 
-/// Objects of the library, known by their addresses only.
-macro_rules! objects {
-    ($($name:ident)*) => { $( #[repr(C)] pub(super) struct $name { _private: [u8; 0] } )* };
-}
-
-objects!(Core Model Port Tensor CompiledModel InferRequest);
-objects!(PreProcessor InputInfo InputTensorInfo OutputInfo OutputTensorInfo);
+objects!(pub(super) Core Model Port Tensor CompiledModel InferRequest);
+objects!(pub(super) PreProcessor InputInfo InputTensorInfo OutputInfo OutputTensorInfo);
 
 /// Version of the library; the texts are its own until they are freed.
 #[repr(C)]
@@ -47,39 +42,11 @@ pub(super) struct RawPartialShape {
     pub dims: *mut RawDimension,
 }
 
-macro_rules! functions {
-    ($($name:ident = $symbol:literal: fn($($argument:ty),* $(; $variadic:tt)?) $(-> $result:ty)?;)*) => {
-        /// One pointer per function of the library.
-        pub(super) struct Functions {
-            $(pub $name: functions!(@type ($($argument),*) ($($variadic)?) ($($result)?)),)*
-        }
-
-        impl Functions {
-            /// Or the name of the first one that the library lacks.
-            ///
-            /// # Safety
-            /// `handle` must stay open for good, and be a library whose functions of these names have the types of
-            /// OpenVINO's C headers.
-            pub unsafe fn find(handle: &Handle) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $(
-                        // SAFETY: as above.
-                        $name: *unsafe { handle.get($symbol) }.map_err(|_| $symbol)?,
-                    )*
-                })
-            }
-        }
-    };
-    (@type ($($argument:ty),*) () ()) => { unsafe extern "C" fn($($argument),*) };
-    (@type ($($argument:ty),*) () ($result:ty)) => { unsafe extern "C" fn($($argument),*) -> $result };
-    (@type ($($argument:ty),*) (variadic) ($result:ty)) => {
-        unsafe extern "C" fn($($argument),*, ...) -> $result
-    };
-}
-
 type Text = *const c_char;
 
 functions! {
+    /// One pointer per function of the library, as OpenVINO's C headers declare it.
+    pub(super) struct Functions;
     version = "ov_get_openvino_version": fn(*mut Version) -> Status;
     free_version = "ov_version_free": fn(*mut Version);
     status_text = "ov_get_error_info": fn(Status) -> Text;
@@ -89,11 +56,11 @@ functions! {
     create_core = "ov_core_create": fn(*mut *mut Core) -> Status;
     free_core = "ov_core_free": fn(*mut Core);
     add_extension = "ov_core_add_extension": fn(*const Core, Text) -> Status;
-    set_property = "ov_core_set_property": fn(*const Core, Text; variadic) -> Status;
+    set_property = "ov_core_set_property": fn(*const Core, Text, ...) -> Status;
     core_property = "ov_core_get_property": fn(*const Core, Text, Text, *mut *mut c_char) -> Status;
     read_model = "ov_core_read_model": fn(*const Core, Text, Text, *mut *mut Model) -> Status;
     compile_model = "ov_core_compile_model":
-        fn(*const Core, *const Model, Text, usize, *mut *mut CompiledModel; variadic) -> Status;
+        fn(*const Core, *const Model, Text, usize, *mut *mut CompiledModel, ...) -> Status;
 
     free_model = "ov_model_free": fn(*mut Model);
     input_count = "ov_model_inputs_size": fn(*const Model, *mut usize) -> Status;

@@ -2,12 +2,13 @@
 
 use std::{
     ffi::{CStr, CString},
-    path::{Path, PathBuf},
+    path::Path,
     ptr::{self, NonNull},
     sync::Arc,
 };
 
 use galatea_division_faults::FaultDomain;
+use galatea_native_library::Owned;
 use galatea_types::{Error, Result};
 
 use super::{
@@ -15,33 +16,15 @@ use super::{
     texts,
 };
 
-/// Why a library could not be used. Every text names the path.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("unable to open OpenVINO library '{}': {reason}", path.display())]
-    Open { path: PathBuf, reason: String },
-    #[error(
-        "'{}' is no OpenVINO library that can be used: function '{symbol}' is missing; the C library of OpenVINO 2023.1 \
-         or newer is needed (libopenvino_c.so), `galatea runtime install openvino` fetches one",
-        path.display()
-    )]
-    MissingSymbol { path: PathBuf, symbol: &'static str },
-}
-
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        Error::internal(error.to_string()).with_source(error)
-    }
-}
-
 /// An opened OpenVINO. Never closed: its threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) functions: Functions,
-    version: String,
+    /// E.g. `2026.4.1`.
+    pub version: String,
     /// Whether texts in its tensors can be read.
-    has_texts: bool,
+    pub(super) has_texts: bool,
     /// Of all runs: the threads that compute are shared by all models.
-    faults: Arc<FaultDomain>,
+    pub faults: Arc<FaultDomain>,
 }
 
 impl Library {
@@ -52,20 +35,6 @@ impl Library {
         let faults = FaultDomain::with_unknown_threads();
         let has_texts = texts::have_known_form(&functions);
         Ok(Arc::new(Self { functions, version, has_texts, faults }))
-    }
-
-    /// E.g. `2026.4.1`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    pub fn has_texts(&self) -> bool {
-        self.has_texts
-    }
-
-    /// What tells a run whether it divided an integer in a way that has no result.
-    pub fn faults(&self) -> &FaultDomain {
-        &self.faults
     }
 
     /// Turns a status into a result.
@@ -89,7 +58,23 @@ impl Library {
 }
 
 pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
-    NonNull::new(pointer).ok_or_else(|| Error::internal("OpenVINO returned a null pointer"))
+    NonNull::new(pointer).ok_or_else(null)
+}
+
+/// Takes over an object that the library returned.
+///
+/// # Safety
+/// As of [`Owned::new`].
+pub(super) unsafe fn owned<T>(
+    object: *mut T,
+    release: unsafe extern "C" fn(*mut T),
+) -> Result<Owned<T>> {
+    // SAFETY: the caller's word.
+    unsafe { Owned::new(object, release) }.ok_or_else(null)
+}
+
+fn null() -> Error {
+    Error::internal("OpenVINO returned a null pointer")
 }
 
 pub(super) fn c_path(path: &Path) -> Result<CString> {
@@ -102,21 +87,17 @@ pub(super) fn c_text(text: &str) -> Result<CString> {
 }
 
 fn open_functions(path: &Path) -> Result<Functions> {
-    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
-
-    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
-    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|error| OpenError::Open { path: path.into(), reason: reason(&error) })?;
+    let handle = galatea_native_library::open(path, "OpenVINO library")?;
     // SAFETY: the handle is kept open below; the types are those of the public C headers.
-    let functions = unsafe { Functions::find(&handle) }
-        .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
+    let functions = unsafe { Functions::find(&handle) }.map_err(|symbol| {
+        Error::internal(format!(
+            "'{}' is no OpenVINO library that can be used: function '{symbol}' is missing; the C library of OpenVINO \
+             2023.1 or newer is needed (libopenvino_c.so), `galatea runtime install openvino` fetches one",
+            path.display()
+        ))
+    })?;
     std::mem::forget(handle);
     Ok(functions)
-}
-
-/// The text of the dynamic loader: the error itself states only that loading failed.
-fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// The number in front of the build's name, `2026.4.1-22982-...`.

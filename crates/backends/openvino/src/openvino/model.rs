@@ -1,18 +1,14 @@
 //! A model that was read and not compiled: its inputs and outputs, which may be given other types and shapes.
 
-use std::{
-    ffi::c_int,
-    ptr::{self, NonNull},
-    slice,
-    sync::Arc,
-};
+use std::{ffi::c_int, ptr, slice, sync::Arc};
 
+use galatea_native_library::Owned;
 use galatea_types::{DataType, Error, Result};
 
 use super::{
     element,
     functions::{Model as RawModel, OK, Port, RawDimension, RawPartialShape, Status},
-    library::{Library, non_null},
+    library::{Library, owned},
 };
 
 /// No tensor has as many dimensions; what says so is damaged.
@@ -39,26 +35,17 @@ pub(crate) struct Retyping {
 
 /// A model of one thread until it is compiled.
 pub(crate) struct Model {
-    library: Arc<Library>,
-    model: NonNull<RawModel>,
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        // SAFETY: adopted once, freed here alone.
-        unsafe { (self.library.functions.free_model)(self.model.as_ptr()) };
-    }
+    pub(super) library: Arc<Library>,
+    model: Owned<RawModel>,
 }
 
 impl Model {
     /// # Safety
     /// `model` must be null or a model that nobody else frees.
     pub(super) unsafe fn adopt(library: &Arc<Library>, model: *mut RawModel) -> Result<Self> {
-        Ok(Self { library: library.clone(), model: non_null(model)? })
-    }
-
-    pub(super) fn library(&self) -> &Arc<Library> {
-        &self.library
+        // SAFETY: the caller's word.
+        let model = unsafe { owned(model, library.functions.free_model) }?;
+        Ok(Self { library: library.clone(), model })
     }
 
     pub(super) fn as_ptr(&self) -> *const RawModel {
@@ -85,9 +72,11 @@ impl Model {
         self.library.check(unsafe { count(self.as_ptr(), &mut total) })?;
         let info = |index| {
             let mut found = ptr::null_mut();
-            // SAFETY: as above; the port is ours.
+            // SAFETY: as above.
             self.library.check(unsafe { port(self.as_ptr(), index, &mut found) })?;
-            OwnedPort { library: &self.library, port: non_null(found)? }.info()
+            // SAFETY: returned just now, to nobody else.
+            let port = unsafe { owned(found, self.library.functions.free_port) }?;
+            OwnedPort { library: &self.library, port }.info()
         };
         (0..total).map(info).collect()
     }
@@ -103,7 +92,7 @@ impl Model {
         let reshape = self.library.functions.reshape;
         // SAFETY: as many numbers as shapes, whose dimensions live in `dims` for the call.
         let apply = || unsafe { reshape(self.as_ptr(), indices.as_ptr(), raw.as_ptr(), raw.len()) };
-        let status = self.library.faults().run_once(apply)?;
+        let status = self.library.faults.run_once(apply)?;
         self.library.check(status)
     }
 }
@@ -122,14 +111,7 @@ fn partial_shape(dims: &mut Vec<RawDimension>) -> RawPartialShape {
 
 struct OwnedPort<'l> {
     library: &'l Library,
-    port: NonNull<Port>,
-}
-
-impl Drop for OwnedPort<'_> {
-    fn drop(&mut self) {
-        // SAFETY: ours, freed here alone.
-        unsafe { (self.library.functions.free_port)(self.port.as_ptr()) };
-    }
+    port: Owned<Port>,
 }
 
 impl OwnedPort<'_> {

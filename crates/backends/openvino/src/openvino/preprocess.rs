@@ -1,93 +1,79 @@
 //! Conversions before and behind a model, for clients that send and want other types than it has.
 
-use std::{
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+use std::ptr;
 
 use galatea_types::Result;
 
 use super::{
     element,
-    functions::PreProcessor as RawPreProcessor,
-    library::{Library, non_null},
+    functions::{PreProcessor, Status},
+    library::{Library, owned},
     model::{Model, Retyping},
 };
-
-struct PreProcessor<'l> {
-    library: &'l Arc<Library>,
-    processor: NonNull<RawPreProcessor>,
-}
-
-impl Drop for PreProcessor<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made by `retyped`, freed here alone.
-        unsafe { (self.library.functions.free_preprocessor)(self.processor.as_ptr()) };
-    }
-}
 
 /// The model with a conversion before and behind it, where the types asked for are not its own.
 pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
     if retypings.is_empty() {
         return Ok(model);
     }
-    let library = model.library();
+    let library = &model.library;
     let functions = &library.functions;
     let mut processor = ptr::null_mut();
     // SAFETY: the model is alive, the place valid.
     library.check(unsafe { (functions.create_preprocessor)(model.as_ptr(), &mut processor) })?;
-    let processor = PreProcessor { library, processor: non_null(processor)? };
+    // SAFETY: made just now.
+    let processor = unsafe { owned(processor, functions.free_preprocessor) }?;
     for retyping in retypings {
-        match retyping.is_input {
-            true => processor.set_input_type(retyping)?,
-            false => processor.set_output_type(retyping)?,
+        let place = (processor.as_ptr().cast_const(), retyping.index);
+        let number = element::number_of(retyping.data_type);
+        // SAFETY: the processor is alive; the functions are those of its inputs, or of its outputs.
+        unsafe {
+            match retyping.is_input {
+                true => set_type(
+                    library,
+                    place,
+                    (functions.input_info, functions.free_input_info),
+                    (functions.input_tensor_info, functions.free_input_tensor_info),
+                    |tensor| (functions.set_input_type)(tensor, number),
+                )?,
+                false => set_type(
+                    library,
+                    place,
+                    (functions.output_info, functions.free_output_info),
+                    (functions.output_tensor_info, functions.free_output_tensor_info),
+                    |tensor| (functions.set_output_type)(tensor, number),
+                )?,
+            }
         }
     }
     let mut built = ptr::null_mut();
     // SAFETY: the processor is alive, the place valid.
-    let status =
-        unsafe { (functions.build_preprocessor)(processor.processor.as_ptr(), &mut built) };
-    library.check(status)?;
+    library.check(unsafe { (functions.build_preprocessor)(processor.as_ptr(), &mut built) })?;
     // SAFETY: returned just now, to nobody else.
     unsafe { Model::adopt(library, built) }
 }
 
-impl PreProcessor<'_> {
-    fn set_input_type(&self, retyping: &Retyping) -> Result<()> {
-        let functions = &self.library.functions;
-        let (mut info, mut tensor) = (ptr::null_mut(), ptr::null_mut());
-        let number = element::number_of(retyping.data_type);
-        // SAFETY: the processor is alive; each object is checked before it is used, and freed once, after its last use.
-        unsafe {
-            let processor = self.processor.as_ptr();
-            self.library.check((functions.input_info)(processor, retyping.index, &mut info))?;
-            let found = self.library.check((functions.input_tensor_info)(info, &mut tensor));
-            let set = found.and_then(|()| {
-                let set = self.library.check((functions.set_input_type)(tensor, number));
-                (functions.free_input_tensor_info)(tensor);
-                set
-            });
-            (functions.free_input_info)(info);
-            set
-        }
-    }
+type Get<From, To> = unsafe extern "C" fn(*const From, *mut *mut To) -> Status;
+type GetAt<From, To> = unsafe extern "C" fn(*const From, usize, *mut *mut To) -> Status;
+type Free<T> = unsafe extern "C" fn(*mut T);
 
-    fn set_output_type(&self, retyping: &Retyping) -> Result<()> {
-        let functions = &self.library.functions;
-        let (mut info, mut tensor) = (ptr::null_mut(), ptr::null_mut());
-        let number = element::number_of(retyping.data_type);
-        // SAFETY: as in `set_input_type`.
-        unsafe {
-            let processor = self.processor.as_ptr();
-            self.library.check((functions.output_info)(processor, retyping.index, &mut info))?;
-            let found = self.library.check((functions.output_tensor_info)(info, &mut tensor));
-            let set = found.and_then(|()| {
-                let set = self.library.check((functions.set_output_type)(tensor, number));
-                (functions.free_output_tensor_info)(tensor);
-                set
-            });
-            (functions.free_output_info)(info);
-            set
-        }
+/// Sets the type of an input or output by its number.
+///
+/// # Safety
+/// The processor is alive, and the functions fit each other.
+unsafe fn set_type<Info, Tensor>(
+    library: &Library,
+    (processor, index): (*const PreProcessor, usize),
+    (info_at, free_info): (GetAt<PreProcessor, Info>, Free<Info>),
+    (tensor_of, free_tensor): (Get<Info, Tensor>, Free<Tensor>),
+    set: impl FnOnce(*mut Tensor) -> Status,
+) -> Result<()> {
+    let (mut info, mut tensor) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the caller's word; each object is checked before it is used.
+    unsafe {
+        library.check(info_at(processor, index, &mut info))?;
+        let info = owned(info, free_info)?;
+        library.check(tensor_of(info.as_ptr(), &mut tensor))?;
+        library.check(set(owned(tensor, free_tensor)?.as_ptr()))
     }
 }

@@ -1,15 +1,13 @@
 //! What one instance runs a model with.
 
-use std::{
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+use std::{ptr, sync::Arc};
 
+use galatea_native_library::Owned;
 use galatea_types::Result;
 
 use super::{
     functions::InferRequest as RawRequest,
-    library::{Library, non_null},
+    library::{Library, owned},
     tensor::Tensor,
 };
 
@@ -19,24 +17,19 @@ use super::{
 /// run: nothing but a run reads it, and whoever runs sets every input before.
 pub(crate) struct InferRequest {
     library: Arc<Library>,
-    request: NonNull<RawRequest>,
+    request: Owned<RawRequest>,
 }
 
 // SAFETY: any thread may drive it, one at a time; it is not shared.
 unsafe impl Send for InferRequest {}
 
-impl Drop for InferRequest {
-    fn drop(&mut self) {
-        // SAFETY: adopted once, freed here alone.
-        unsafe { (self.library.functions.free_request)(self.request.as_ptr()) };
-    }
-}
-
 impl InferRequest {
     /// # Safety
     /// `request` must be null or a request that nobody else uses.
     pub(super) unsafe fn adopt(library: &Arc<Library>, request: *mut RawRequest) -> Result<Self> {
-        Ok(Self { library: library.clone(), request: non_null(request)? })
+        // SAFETY: the caller's word.
+        let request = unsafe { owned(request, library.functions.free_request) }?;
+        Ok(Self { library: library.clone(), request })
     }
 
     /// What runs read an input from, from now on.
@@ -56,7 +49,7 @@ impl InferRequest {
     pub fn infer(&self) -> Result<()> {
         // SAFETY: the request is alive and idle, and so is what its inputs lie over (see `set_input`).
         let infer = || unsafe { (self.library.functions.infer)(self.request.as_ptr()) };
-        let status = self.library.faults().run(infer)?;
+        let status = self.library.faults.run(infer)?;
         self.library.check(status)
     }
 

@@ -8,13 +8,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_library_memory::buffer_over;
+use galatea_native_library::{Owned, buffer_over, check_over, check_texts};
 use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape};
 
 use super::{
     element,
     functions::{RawShape, Tensor as RawTensor},
-    library::{Library, non_null},
+    library::{Library, non_null, owned},
     texts,
 };
 
@@ -26,7 +26,7 @@ const MOST_DIMENSIONS: i64 = 256;
 /// A tensor in host memory, in the form the library works with.
 pub(crate) struct Tensor {
     library: Arc<Library>,
-    tensor: NonNull<RawTensor>,
+    tensor: Owned<RawTensor>,
     /// Memory the tensor lies over, where it is not its own.
     _backing: Option<Bytes>,
 }
@@ -35,18 +35,13 @@ pub(crate) struct Tensor {
 // counts references atomically.
 unsafe impl Send for Tensor {}
 
-impl Drop for Tensor {
-    fn drop(&mut self) {
-        // SAFETY: ours, freed here alone.
-        unsafe { (self.library.functions.free_tensor)(self.tensor.as_ptr()) };
-    }
-}
-
 impl Tensor {
     /// # Safety
     /// `tensor` must be null or a tensor of host memory that nobody else frees.
     pub(super) unsafe fn adopt(library: &Arc<Library>, tensor: *mut RawTensor) -> Result<Self> {
-        Ok(Self { library: library.clone(), tensor: non_null(tensor)?, _backing: None })
+        // SAFETY: the caller's word.
+        let tensor = unsafe { owned(tensor, library.functions.free_tensor) }?;
+        Ok(Self { library: library.clone(), tensor, _backing: None })
     }
 
     /// A tensor over `data`, which is not copied. `data` must hold exactly `dims` elements of a fixed-size type and
@@ -57,16 +52,7 @@ impl Tensor {
         dims: &[i64],
         data_type: DataType,
     ) -> Result<Self> {
-        let size = data_type.byte_size().unwrap_or(1);
-        if Shape::from(dims).byte_size(data_type) != Some(data.len())
-            || !(data.is_empty() || data.as_ptr().addr().is_multiple_of(size))
-        {
-            return Err(Error::internal(format!(
-                "a tensor of shape {} and type {data_type} cannot lie over {} bytes",
-                Shape::from(dims),
-                data.len()
-            )));
-        }
+        check_over(&data, dims, data_type)?;
         let address: *mut c_void = match data.is_empty() {
             true => NOWHERE,
             false => data.as_ptr().cast_mut().cast(),
@@ -77,7 +63,9 @@ impl Tensor {
         // SAFETY: size and alignment are checked above; the memory lives in `_backing` as long as the tensor. The
         // library only reads inputs, so handing out a mutable pointer is sound. The shape is copied in the call.
         library.check(unsafe { make(number, raw(&mut dims), address, &mut tensor) })?;
-        Ok(Self { library: library.clone(), tensor: non_null(tensor)?, _backing: Some(data) })
+        // SAFETY: made just now.
+        let tensor = unsafe { Self::adopt(library, tensor) }?;
+        Ok(Self { _backing: Some(data), ..tensor })
     }
 
     /// A tensor of the library's own memory, to be written into.
@@ -93,13 +81,7 @@ impl Tensor {
 
     /// A tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
     pub fn of_texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
-        if Shape::from(dims).element_count() != Some(texts.len()) {
-            let shape = Shape::from(dims);
-            return Err(Error::internal(format!(
-                "{} texts do not fill shape {shape}",
-                texts.len()
-            )));
-        }
+        check_texts(texts, dims)?;
         let terminated = texts::terminated(texts)?;
         let pointers: Vec<*const c_char> = terminated.iter().map(|text| text.as_ptr()).collect();
         let mut dims = dims.to_vec();
@@ -212,8 +194,8 @@ impl Tensor {
         if count == 0 {
             return Ok(Vec::new());
         }
-        if !self.library.has_texts() {
-            let version = self.library.version();
+        if !self.library.has_texts {
+            let version = &self.library.version;
             return Err(Error::unsupported(format!(
                 "texts of OpenVINO {version} cannot be read: they have another form than those of GCC's C++ library"
             )));

@@ -7,7 +7,8 @@ use std::{
     slice,
 };
 
-use galatea_types::{Error, Result, byte_strings};
+use galatea_native_library::push_text;
+use galatea_types::{Error, Result};
 
 use super::functions::{Functions, OK, RawShape, Tensor as RawTensor};
 
@@ -89,8 +90,7 @@ pub(super) unsafe fn to_length_prefixed(data: NonNull<u8>, count: usize) -> Resu
             // SAFETY: as above.
             length => unsafe { slice::from_raw_parts(element.data, length) },
         };
-        byte_strings::push(&mut wire, text)
-            .map_err(|_| Error::internal("an output text is longer than 4 GiB"))?;
+        push_text(&mut wire, text)?;
     }
     Ok(wire)
 }

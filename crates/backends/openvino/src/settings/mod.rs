@@ -1,15 +1,10 @@
 //! Parameters of a model, read and checked. Names and texts are Triton's, newer and older ones.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use galatea_backend::{CompletionContext, LoadContext, PathRules, Settings as Source};
-use galatea_config::ModelConfig;
-use galatea_types::Result;
-
-use crate::wrong_value::{Expected, WrongValue};
+use galatea_backend::{CompletionContext, Settings as Source, misconfigured};
+use galatea_config::{FieldPath, ModelConfig};
+use galatea_types::{Code, Result};
 
 /// How many runs of the model are computed at once, each by its share of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,25 +16,6 @@ pub(crate) enum Streams {
     Numa,
 }
 
-/// In which numbers a model of larger ones is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Precision {
-    F32,
-    Bf16,
-    F16,
-}
-
-impl Precision {
-    /// As OpenVINO has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Bf16 => "bf16",
-            Self::F16 => "f16",
-        }
-    }
-}
-
 /// What a model's configuration and the command line ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
@@ -47,7 +23,8 @@ pub(crate) struct Settings {
     pub threads: Option<u32>,
     pub compilation_threads: Option<u32>,
     pub streams: Option<Streams>,
-    pub precision: Precision,
+    /// In which numbers a model of larger ones is computed, as OpenVINO has it: f32, bf16 or f16.
+    pub precision: &'static str,
     pub is_pinned: Option<bool>,
     /// A library with operations.
     pub extension: Option<PathBuf>,
@@ -61,32 +38,34 @@ pub(crate) struct Settings {
     pub cache: Option<PathBuf>,
 }
 
-/// What settings depend on beside the configuration.
-pub(crate) struct Around<'a> {
-    model_dir: &'a Path,
-    version_dir: &'a Path,
-    backend_config: &'a BTreeMap<String, String>,
-    paths: &'a PathRules,
-}
+/// What a value has to be, as in Triton where it has the parameter, and what to write.
+#[derive(Clone, Copy)]
+struct Expected(&'static str, &'static str);
 
-impl<'a> Around<'a> {
-    pub fn load(context: &'a LoadContext) -> Self {
-        Self {
-            model_dir: &context.model_dir,
-            version_dir: &context.version_dir,
-            backend_config: &context.backend_config,
-            paths: &context.paths,
-        }
-    }
-
-    pub fn inspection(context: &CompletionContext<'a>) -> Self {
-        let CompletionContext { model_dir, version_dir, backend_config, paths, .. } = *context;
-        Self { model_dir, version_dir, backend_config, paths }
-    }
-}
+const NUMBER: Expected =
+    Expected("a non-negative number", "write a whole number, 0 or more; 0 leaves it to OpenVINO");
+const YES_OR_NO: Expected = Expected("either YES or NO", "write `YES` or `NO`");
+const YES: Expected = Expected("YES", "write `YES`, or remove the parameter");
+const HINT: Expected = Expected(
+    "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT",
+    "write `LATENCY` for few clients at a time, `THROUGHPUT` for many",
+);
+const STREAMS: Expected = Expected(
+    "either AUTO/NUMA/<int_value>",
+    "write the number of runs to be computed at once, `AUTO` or `NUMA`; or remove the parameter for one per instance",
+);
+const PRECISION: Expected = Expected(
+    "f32, bf16 or f16",
+    "write `f32`, `bf16` or `f16`; int8 is a property of the model's file",
+);
+const BINDING: Expected = Expected("either YES/NUMA/NO", "write `YES`, `NUMA` or `NO`");
+const DEVICE: Expected = Expected(
+    "CPU",
+    "models of OpenVINO are computed on the CPU here: write `CPU`, or remove the parameter",
+);
 
 impl Settings {
-    pub fn read(config: &ModelConfig, around: &Around<'_>) -> Result<Self> {
+    pub fn read(config: &ModelConfig, around: &CompletionContext<'_>) -> Result<Self> {
         let parameters = Parameters(config.parameters());
         parameters.check_device()?;
         let pads_batches = parameters.is_on("ENABLE_BATCH_PADDING")?;
@@ -114,19 +93,10 @@ fn cache(config: &BTreeMap<String, String>) -> Option<PathBuf> {
     Some(PathBuf::from(folder))
 }
 
-/// Relative paths are looked for in the version's folder, then the model's, then left to the loader where the
-/// configuration may name libraries of the system.
-fn extension(config: &ModelConfig, around: &Around<'_>) -> Result<Option<PathBuf>> {
+fn extension(config: &ModelConfig, around: &CompletionContext<'_>) -> Result<Option<PathBuf>> {
     const KEY: &str = "CPU_EXTENSION_PATH";
-    let Some(name) = Parameters(config.parameters()).get(KEY) else { return Ok(None) };
-    let at = |folder: &Path| around.paths.resolve(KEY, folder, name);
-    let (of_version, of_model) = (at(around.version_dir)?, at(around.model_dir)?);
-    Ok(Some(match () {
-        () if of_version.exists() => of_version,
-        () if of_model.exists() => of_model,
-        () if around.paths.trusts(name) => PathBuf::from(name),
-        () => of_version,
-    }))
+    let name = Parameters(config.parameters()).get(KEY);
+    Ok(name.map(|name| around.find_library(KEY, name)).transpose()?)
 }
 
 /// Those of a model's configuration. Empty values count as not given, as in Triton.
@@ -147,7 +117,7 @@ impl<'a> Parameters<'a> {
     }
 
     fn number(&self, key: &'static str) -> Result<Option<u32>> {
-        self.read(key, Expected::Number, |value| value.parse().ok())
+        self.read(key, NUMBER, |value| value.parse().ok())
     }
 
     fn is_on(&self, key: &'static str) -> Result<bool> {
@@ -156,7 +126,7 @@ impl<'a> Parameters<'a> {
             "no" => Some(false),
             _ => None,
         };
-        Ok(self.read(key, Expected::YesOrNo, read)?.unwrap_or(false))
+        Ok(self.read(key, YES_OR_NO, read)?.unwrap_or(false))
     }
 
     fn read<T>(
@@ -166,19 +136,29 @@ impl<'a> Parameters<'a> {
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let wrong = || WrongValue { key, expected, value: value.to_owned() };
-        Ok(Some(read(value).ok_or_else(wrong)?))
+        let Expected(wanted, advice) = expected;
+        let wrong = || {
+            let text = format!("expected the parameter '{key}' to be {wanted}, got {value}");
+            let field = FieldPath::from("parameters").named(key);
+            misconfigured(
+                Code::InvalidArg,
+                text,
+                field.field("value").field("string_value"),
+                advice,
+            )
+        };
+        read(value).ok_or_else(wrong).map(Some)
     }
 
     fn check_device(&self) -> Result<()> {
         let is_cpu = |value: &str| value.eq_ignore_ascii_case("CPU").then_some(());
-        self.read("TARGET_DEVICE", Expected::Device, is_cpu).map(|_| ())
+        self.read("TARGET_DEVICE", DEVICE, is_cpu).map(|_| ())
     }
 
     fn hint(&self) -> Result<Option<&'static str>> {
         const HINTS: [&str; 3] = ["LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"];
         let known = |value: &str| HINTS.into_iter().find(|hint| hint.eq_ignore_ascii_case(value));
-        self.read("PERFORMANCE_HINT", Expected::Hint, known)
+        self.read("PERFORMANCE_HINT", HINT, known)
     }
 
     fn streams(&self) -> Result<Option<Streams>> {
@@ -188,28 +168,24 @@ impl<'a> Parameters<'a> {
             number => number.parse().ok().map(Streams::Number),
         };
         let key = self.first_of(["NUM_STREAMS", "CPU_THROUGHPUT_STREAMS"]);
-        key.map_or(Ok(None), |key| self.read(key, Expected::Streams, read))
+        key.map_or(Ok(None), |key| self.read(key, STREAMS, read))
     }
 
     /// Of the older name `NO` is a value as well; of the newer one there is none but `YES`.
-    fn precision(&self) -> Result<Precision> {
-        let named = |value: &str| match value.to_ascii_lowercase().as_str() {
-            "f32" => Some(Precision::F32),
-            "bf16" => Some(Precision::Bf16),
-            "f16" => Some(Precision::F16),
-            _ => None,
-        };
-        let chosen = self.read("INFERENCE_PRECISION_HINT", Expected::Precision, named)?;
+    fn precision(&self) -> Result<&'static str> {
+        const NAMES: [&str; 3] = ["f32", "bf16", "f16"];
+        let named = |value: &str| NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(value));
+        let chosen = self.read("INFERENCE_PRECISION_HINT", PRECISION, named)?;
         if let Some(precision) = chosen {
             return Ok(precision);
         }
         let only_yes = |value: &str| value.eq_ignore_ascii_case("yes").then_some(());
         let is_bf16 = match self.first_of(["HINT_BF16", "ENFORCE_BF16"]) {
             None => false,
-            Some("HINT_BF16") => self.read("HINT_BF16", Expected::Yes, only_yes)?.is_some(),
+            Some("HINT_BF16") => self.read("HINT_BF16", YES, only_yes)?.is_some(),
             Some(older) => self.is_on(older)?,
         };
-        Ok(if is_bf16 { Precision::Bf16 } else { Precision::F32 })
+        Ok(if is_bf16 { "bf16" } else { "f32" })
     }
 
     /// Threads that may move within a node of memory are not pinned to cores.
@@ -219,7 +195,7 @@ impl<'a> Parameters<'a> {
             "no" | "numa" => Some(false),
             _ => None,
         };
-        self.read("CPU_BIND_THREAD", Expected::Binding, read)
+        self.read("CPU_BIND_THREAD", BINDING, read)
     }
 }
 

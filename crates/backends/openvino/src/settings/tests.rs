@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use galatea_backend::{PathRules, ServerAccess, testing::Host};
+use galatea_backend::{LoadContext, PathRules, ServerAccess, testing::Host};
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn context(folder: &Path, paths: &PathRules, parameters: &[&str]) -> LoadContext
 }
 
 fn of(context: &LoadContext) -> Result<Settings> {
-    Settings::read(&context.config, &Around::load(context))
+    Settings::read(&context.config, &context.files())
 }
 
 fn read(parameters: &[&str]) -> Result<Settings> {
@@ -47,7 +47,7 @@ fn without_parameters() {
         threads: None,
         compilation_threads: None,
         streams: None,
-        precision: Precision::F32,
+        precision: "f32",
         is_pinned: None,
         extension: None,
         has_fixed_batch: false,
@@ -75,11 +75,11 @@ fn each_parameter_is_read() {
     .expect("valid");
     assert_eq!(settings.hint, Some("THROUGHPUT"));
     assert_eq!((settings.threads, settings.compilation_threads), (Some(5), Some(2)));
-    assert_eq!((settings.precision, settings.streams), (Precision::Bf16, Some(Streams::Number(3))));
+    assert_eq!((settings.precision, settings.streams), ("bf16", Some(Streams::Number(3))));
     assert!(settings.has_fixed_batch && !settings.pads_batches && settings.reshapes);
     let precision = |parameters: &[&str]| read(parameters).expect("valid").precision;
-    assert_eq!(precision(&["INFERENCE_PRECISION_HINT=F16"]), Precision::F16);
-    assert_eq!(precision(&["INFERENCE_PRECISION_HINT=f32", "HINT_BF16=YES"]), Precision::F32);
+    assert_eq!(precision(&["INFERENCE_PRECISION_HINT=F16"]), "f16");
+    assert_eq!(precision(&["INFERENCE_PRECISION_HINT=f32", "HINT_BF16=YES"]), "f32");
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn older_names_mean_the_same() {
     ])
     .expect("valid");
     assert_eq!((settings.threads, settings.streams), (Some(7), Some(Streams::Auto)));
-    assert_eq!((settings.precision, settings.is_pinned), (Precision::Bf16, Some(false)));
+    assert_eq!((settings.precision, settings.is_pinned), ("bf16", Some(false)));
     assert!(settings.has_fixed_batch);
     let both = read(&["CPU_THREADS_NUM=7", "INFERENCE_NUM_THREADS=1"]).expect("valid");
     assert_eq!(both.threads, Some(1));
-    assert_eq!(read(&["ENFORCE_BF16=NO"]).expect("valid").precision, Precision::F32);
+    assert_eq!(read(&["ENFORCE_BF16=NO"]).expect("valid").precision, "f32");
 }
 
 #[test]

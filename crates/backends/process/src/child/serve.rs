@@ -17,6 +17,9 @@ use super::{
 };
 use crate::messages::Subject;
 
+/// Where memory runs out, the kernel is to end a child before the server: half of the range upward.
+const OOM_SCORE: &str = "500";
+
 /// Serves one model until the server has enough of it or is gone. `words`: the arguments of the process, which end with
 /// the numbers of the descriptors it was given. `open` constructs the backend from what the server described it by.
 ///
@@ -28,7 +31,7 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let connection =
         ServerConnection::inherit(words, log_events::show).map_err(ServeError::NoServer)?;
-    limits::mark_process();
+    galatea_system::mark_process("galatea-model", OOM_SCORE);
     log_events::install(Arc::downgrade(connection.channels()));
     let mut child = Child { connection };
     let greeting = serde_json::json!({ "pid": std::process::id() }).to_string();

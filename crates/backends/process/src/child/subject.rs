@@ -35,7 +35,6 @@ pub(super) fn complete(backend: &dyn Backend, subject: &Subject) -> Result<Strin
     Ok(to_json(backend.complete_config(config, &context)?.raw()))
 }
 
-/// Loads the model and its one instance.
 pub(super) fn load(
     backend: &dyn Backend,
     subject: &Subject,

@@ -30,9 +30,10 @@ pub trait Progress {
 }
 
 /// Shows nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SilentProgress;
+#[cfg(test)]
+pub(crate) struct SilentProgress;
 
+#[cfg(test)]
 impl Progress for SilentProgress {
     fn started(&mut self, _file: &str, _done: u64, _total: Option<u64>) {}
     fn advanced(&mut self, _done: u64) {}

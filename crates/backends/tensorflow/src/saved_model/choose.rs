@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use galatea_backend::declared::listed;
 use galatea_config::{Diagnostic, FieldPath};
-use galatea_types::{Code, Error};
+use galatea_types::{Code, Error, Result};
 
 use super::{MetaGraph, SavedModel};
 use crate::{
@@ -15,42 +15,12 @@ use crate::{
 /// Of the model's own making, and none to be called.
 const INTERNAL: [&str; 2] = ["__saved_model_init_op", "__saved_model_train_op"];
 
-/// What a configuration asks for and a SavedModel does not have. In Triton's words, with what there is.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChoiceError {
-    #[error(
-        "unable to load model '{model}', expected '{tag}' tag; the tags of its graphs are: {known}"
-    )]
-    Tag { model: String, tag: String, known: String },
-    #[error(
-        "unable to load model '{model}', expected '{signature}' signature; its signatures are: {known}"
-    )]
-    Signature { model: String, signature: String, known: String },
-    #[error("unable to load model '{model}', it has no signature that can be called")]
-    Nothing { model: String },
-}
-
-impl From<ChoiceError> for Error {
-    fn from(error: ChoiceError) -> Self {
-        let parameter = match error {
-            ChoiceError::Tag { .. } => Some(GRAPH_TAG),
-            ChoiceError::Signature { .. } => Some(SIGNATURE_DEF),
-            ChoiceError::Nothing { .. } => None,
-        };
-        let found = Diagnostic::error(error.to_string());
-        match parameter {
-            Some(parameter) => found
-                .about(FieldPath::from("parameters").named(parameter))
-                .with_advice(format!("name one of those in the parameter {parameter}"))
-                .into_error(Code::InvalidArg),
-            None => found
-                .with_advice(
-                    "save it with a signature: tf.saved_model.save(module, path, \
-                     signatures={'serving_default': function}), or model.export(path) of Keras",
-                )
-                .into_error(Code::InvalidArg),
-        }
-    }
+/// What a configuration asks for by a parameter and a SavedModel does not have. In Triton's words, with what there is.
+fn unexpected(model: &str, what: &str, all: &str, parameter: &'static str) -> Error {
+    Diagnostic::error(format!("unable to load model '{model}', expected {what}; {all}"))
+        .about(FieldPath::from("parameters").named(parameter))
+        .with_advice(format!("name one of those in the parameter {parameter}"))
+        .into_error(Code::InvalidArg)
 }
 
 impl SavedModel {
@@ -61,7 +31,7 @@ impl SavedModel {
         model: &str,
         tag: Option<&str>,
         signature: Option<&str>,
-    ) -> Result<Signature, ChoiceError> {
+    ) -> Result<Signature> {
         let graph = self.graph_of(model, tag.unwrap_or(DEFAULT_TAG))?;
         let is_internal = |name: &str| INTERNAL.contains(&name);
         let wanted = signature.unwrap_or(DEFAULT_SIGNATURE);
@@ -72,11 +42,24 @@ impl SavedModel {
         known.retain(|known| !is_internal(&known.name));
         let names: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
         if let Some(signature) = signature {
-            let (model, signature) = (model.to_owned(), signature.to_owned());
-            return Err(ChoiceError::Signature { model, signature, known: listed(&names) });
+            let all = format!("its signatures are: {}", listed(&names));
+            return Err(unexpected(
+                model,
+                &format!("'{signature}' signature"),
+                &all,
+                SIGNATURE_DEF,
+            ));
         }
         let first = known.into_iter().next();
-        let first = first.ok_or_else(|| ChoiceError::Nothing { model: model.to_owned() })?;
+        let first = first.ok_or_else(|| {
+            let text = "it has no signature that can be called";
+            Diagnostic::error(format!("unable to load model '{model}', {text}"))
+                .with_advice(
+                    "save it with a signature: tf.saved_model.save(module, path, \
+                     signatures={'serving_default': function}), or model.export(path) of Keras",
+                )
+                .into_error(Code::InvalidArg)
+        })?;
         log::warn!(
             "model '{model}' has no signature '{DEFAULT_SIGNATURE}': its signature '{}' is served ({SIGNATURE_DEF} names \
              another one)",
@@ -85,12 +68,14 @@ impl SavedModel {
         Ok(first)
     }
 
-    fn graph_of(self, model: &str, tag: &str) -> Result<MetaGraph, ChoiceError> {
+    fn graph_of(self, model: &str, tag: &str) -> Result<MetaGraph> {
         let tags: BTreeSet<String> = self.graphs.iter().map(|graph| graph.tags.join("+")).collect();
         // TensorFlow looks for a graph with exactly these tags.
         let found = self.graphs.into_iter().find(|graph| graph.tags == [tag]);
-        let names = tags.iter().map(String::as_str).collect();
-        let (model, tag) = (model.to_owned(), tag.to_owned());
-        found.ok_or_else(|| ChoiceError::Tag { model, tag, known: listed(&names) })
+        found.ok_or_else(|| {
+            let names = tags.iter().map(String::as_str).collect();
+            let all = format!("the tags of its graphs are: {}", listed(&names));
+            unexpected(model, &format!("'{tag}' tag"), &all, GRAPH_TAG)
+        })
     }
 }

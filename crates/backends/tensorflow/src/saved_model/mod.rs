@@ -29,7 +29,6 @@ use crate::{
 const MOST_NAMES: usize = 100_000;
 const MOST_DIMS: usize = 64;
 
-/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SavedModelError {
     #[error(transparent)]

@@ -7,7 +7,6 @@ use galatea_protobuf_file::{FieldValue::Bytes, ReadError, Reader, Result};
 /// Nodes that are kept of one file.
 const MOST_NODES: usize = 1_000_000;
 
-/// Names of nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     /// Those that take a value from outside.

@@ -46,7 +46,6 @@ pub(crate) fn data_type_of(number: i32) -> Option<DataType> {
         .and_then(|(_, _, data_type)| *data_type)
 }
 
-/// The number of a type.
 pub(crate) fn type_number(data_type: DataType) -> i32 {
     let found = TYPES.iter().find(|(_, _, known)| *known == Some(data_type));
     found.map_or(0, |(number, ..)| *number)

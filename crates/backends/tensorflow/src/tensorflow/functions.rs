@@ -2,30 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use libloading::os::unix::Library as Handle;
+use galatea_native_library::{functions, objects};
 
-macro_rules! opaque {
-    ($($(#[$doc:meta])* $name:ident),*) => {
-        $($(#[$doc])* #[repr(C)] pub(super) struct $name { _private: [u8; 0] })*
-    };
-}
-
-opaque! {
-    /// `TF_Status`
-    RawStatus,
-    /// `TF_Graph`
-    RawGraph,
-    /// `TF_Session`
-    RawSession,
-    /// `TF_SessionOptions`
-    RawSessionOptions,
-    /// `TF_ImportGraphDefOptions`
-    RawImportOptions,
-    /// `TF_Operation`
-    RawOperation,
-    /// `TF_Tensor`
-    RawTensor
-}
+objects!(pub(super) RawStatus RawGraph RawSession RawSessionOptions RawImportOptions RawOperation RawTensor);
 
 /// `TF_Buffer`
 #[repr(C)]
@@ -56,30 +35,9 @@ impl RawString {
 /// Called once with the memory of a tensor and the argument that was given with it.
 pub(super) type FreeData = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
 
-macro_rules! functions {
-    ($($field:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Functions of the C interface.
-        pub(super) struct Functions {
-            $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Functions {
-            /// # Errors
-            /// The name of the first that the library lacks.
-            ///
-            /// # Safety
-            /// Symbols of these names must be TensorFlow's.
-            pub unsafe fn find(handle: &Handle) -> Result<Self, &'static str> {
-                Ok(Self {
-                    // SAFETY: the types are those of the public C headers.
-                    $($field: *unsafe { handle.get($symbol) }.map_err(|_| $symbol)?,)*
-                })
-            }
-        }
-    };
-}
-
 functions! {
+    /// Functions of TensorFlow's public C headers.
+    pub(super) struct Functions;
     version = "TF_Version": fn() -> *const c_char;
     new_status = "TF_NewStatus": fn() -> *mut RawStatus;
     delete_status = "TF_DeleteStatus": fn(*mut RawStatus);

@@ -1,31 +1,25 @@
 //! A graph: what its operations are called, and what comes out of them.
 
-use std::{ffi::CString, ptr::NonNull, sync::Arc};
+use std::{ffi::CString, sync::Arc};
 
+use galatea_native_library::Owned;
 use galatea_types::{Error, Result, Shape};
 
 use super::{
     functions::{RawBuffer, RawGraph, RawOperation, RawOutput},
-    library::{Library, non_null},
+    library::{Library, owned},
 };
 
 /// The graph of a session; freed with the last session that uses it.
 pub(crate) struct Graph {
     pub(super) library: Arc<Library>,
-    pub(super) graph: NonNull<RawGraph>,
+    pub(super) graph: Owned<RawGraph>,
 }
 
 // SAFETY: the library guards graphs with a lock of their own.
 unsafe impl Send for Graph {}
 // SAFETY: as above.
 unsafe impl Sync for Graph {}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // SAFETY: made by this object, and freed here alone.
-        unsafe { (self.library.functions.delete_graph)(self.graph.as_ptr()) };
-    }
-}
 
 /// One output of an operation: where a tensor enters or leaves a graph. Valid as long as the graph.
 #[derive(Clone, Copy)]
@@ -42,8 +36,9 @@ pub(crate) struct Operation(pub(super) *mut RawOperation);
 
 impl Graph {
     pub fn new(library: &Arc<Library>) -> Result<Self> {
+        let functions = &library.functions;
         // SAFETY: makes an object that is ours.
-        let graph = non_null(unsafe { (library.functions.new_graph)() })?;
+        let graph = unsafe { owned((functions.new_graph)(), functions.delete_graph) }?;
         Ok(Self { library: library.clone(), graph })
     }
 

@@ -2,12 +2,13 @@
 
 use std::{
     ffi::{CStr, c_int},
-    path::{Path, PathBuf},
+    path::Path,
     ptr::NonNull,
     sync::Arc,
 };
 
 use galatea_division_faults::FaultDomain;
+use galatea_native_library::{Owned, open};
 use galatea_types::{Code, Error, Result};
 
 use super::functions::{Functions, RawStatus};
@@ -15,32 +16,12 @@ use super::functions::{Functions, RawStatus};
 /// The part that the library needs; packages have it beside it.
 const FRAMEWORK: &str = "libtensorflow_framework.so.2";
 
-/// Why a library could not be used. Every text names the path.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("unable to open TensorFlow library '{}': {reason}", path.display())]
-    Open { path: PathBuf, reason: String },
-    #[error(
-        "'{}' is no TensorFlow library that models can be run with: symbol '{symbol}' is missing; name the file \
-         libtensorflow_cc.so.2 of a Python package of TensorFlow, or libtensorflow.so.2",
-        path.display()
-    )]
-    MissingSymbol { path: PathBuf, symbol: &'static str },
-    #[error("TensorFlow library '{}' is version {found}; 2.5 or newer is needed", path.display())]
-    BadVersion { path: PathBuf, found: String },
-}
-
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        Error::internal(error.to_string()).with_source(error)
-    }
-}
-
 /// An opened TensorFlow. Never closed: its threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) functions: Functions,
-    version: String,
-    faults: Arc<FaultDomain>,
+    /// E.g. `2.21.0`.
+    pub version: String,
+    pub faults: Arc<FaultDomain>,
 }
 
 impl Library {
@@ -50,7 +31,10 @@ impl Library {
         let version = unsafe { CStr::from_ptr((functions.version)()) };
         let version = version.to_string_lossy().into_owned();
         if !is_new_enough(&version) {
-            return Err(OpenError::BadVersion { path: path.into(), found: version }.into());
+            return Err(Error::internal(format!(
+                "TensorFlow library '{}' is version {version}; 2.5 or newer is needed",
+                path.display()
+            )));
         }
         galatea_division_faults::install();
         // TensorFlow makes its threads itself.
@@ -58,34 +42,21 @@ impl Library {
         Ok(Arc::new(Self { functions, version, faults }))
     }
 
-    /// E.g. `2.21.0`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Of everything that TensorFlow computes.
-    pub fn faults(&self) -> &FaultDomain {
-        &self.faults
-    }
-
     /// Calls `call` with a status to report to, and makes a result of it.
     pub(super) fn checked<T>(&self, call: impl FnOnce(*mut RawStatus) -> T) -> Result<T> {
         // SAFETY: makes an object that is this function's alone.
-        let status = non_null(unsafe { (self.functions.new_status)() })?;
+        let status = unsafe { owned((self.functions.new_status)(), self.functions.delete_status) }?;
         let result = call(status.as_ptr());
         // SAFETY: the status is alive, its text lives as long as it does.
-        let error = unsafe {
+        unsafe {
             match (self.functions.code)(status.as_ptr()) {
-                0 => None,
+                0 => Ok(result),
                 code => {
                     let text = CStr::from_ptr((self.functions.message)(status.as_ptr()));
-                    Some(Error::new(code_of(code), readable(&text.to_string_lossy())))
+                    Err(Error::new(code_of(code), readable(&text.to_string_lossy())))
                 }
             }
-        };
-        // SAFETY: made above and freed once.
-        unsafe { (self.functions.delete_status)(status.as_ptr()) };
-        error.map_or(Ok(result), Err)
+        }
     }
 }
 
@@ -116,7 +87,23 @@ fn readable(text: &str) -> String {
 }
 
 pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
-    NonNull::new(pointer).ok_or_else(|| Error::internal("TensorFlow returned a null pointer"))
+    NonNull::new(pointer).ok_or_else(null)
+}
+
+/// Takes over an object that the library returned.
+///
+/// # Safety
+/// As of [`Owned::new`].
+pub(super) unsafe fn owned<T>(
+    object: *mut T,
+    release: unsafe extern "C" fn(*mut T),
+) -> Result<Owned<T>> {
+    // SAFETY: the caller's word.
+    unsafe { Owned::new(object, release) }.ok_or_else(null)
+}
+
+fn null() -> Error {
+    Error::internal("TensorFlow returned a null pointer")
 }
 
 /// Texts are of one form since 2.4, and 2.5 has the last function that is used here.
@@ -125,29 +112,24 @@ fn is_new_enough(version: &str) -> bool {
     (parts.next(), parts.next()) >= (Some(2), Some(5))
 }
 
-/// The text of the dynamic loader: the error itself states only that loading failed.
-fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
-}
-
 fn find_functions(path: &Path) -> Result<Functions> {
-    use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
-
-    let open = |path: &Path| {
-        // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
-        unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| OpenError::Open { path: path.into(), reason: reason(&error) })
-    };
+    const TITLE: &str = "TensorFlow library";
     // Opened first, the library finds it by its name wherever both lie.
     let framework = path.with_file_name(FRAMEWORK);
     if framework.is_file() && framework != path {
-        std::mem::forget(open(&framework)?);
+        std::mem::forget(open(&framework, TITLE)?);
     }
-    let handle = open(path)?;
+    let handle = open(path, TITLE)?;
     // SAFETY: a library that has all these names is TensorFlow, or pretends to be at the user's wish.
     let functions = unsafe { Functions::find(&handle) };
     std::mem::forget(handle);
-    functions.map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol }.into())
+    functions.map_err(|symbol| {
+        Error::internal(format!(
+            "'{}' is no TensorFlow library that models can be run with: symbol '{symbol}' is missing; name the file \
+             libtensorflow_cc.so.2 of a Python package of TensorFlow, or libtensorflow.so.2",
+            path.display()
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use galatea_types::{Error, Result};
 use super::{
     functions::{RawBuffer, RawOutput, RawSession, RawSessionOptions},
     graph::{Graph, Operation, Point},
-    library::{Library, non_null},
+    library::{Library, non_null, owned},
     options::{SessionOptions, on_calling_thread},
     tensor::Tensor,
 };
@@ -26,11 +26,10 @@ pub(crate) enum RunPlace {
     OnThreads,
 }
 
-/// A session. Runs may overlap.
 pub(crate) struct Session {
     library: Arc<Library>,
     session: NonNull<RawSession>,
-    graph: Graph,
+    pub graph: Graph,
     /// Options of a run that stays here.
     here: Vec<u8>,
 }
@@ -83,7 +82,7 @@ impl Session {
                 )
             })
         };
-        let session = library.faults().run_once(|| with_options(library, options, load))??;
+        let session = library.faults.run_once(|| with_options(library, options, load))??;
         Self::new(library, session, graph)
     }
 
@@ -105,10 +104,6 @@ impl Session {
         Ok(Self { library: library.clone(), session, graph, here: on_calling_thread() })
     }
 
-    pub fn graph(&self) -> &Graph {
-        &self.graph
-    }
-
     /// Computes the tensors at `outputs`. All points must be of this session's graph.
     pub fn run(
         &self,
@@ -117,14 +112,14 @@ impl Session {
         place: RunPlace,
     ) -> Result<Vec<Tensor>> {
         // Not done twice where another run may have been the one that faulted: a run may change variables.
-        self.library.faults().run_once(|| self.run_all(inputs, outputs, &[], place))?
+        self.library.faults.run_once(|| self.run_all(inputs, outputs, &[], place))?
     }
 
     /// Runs operations for what they do, one after the other.
     pub fn run_operations(&self, names: &[String]) -> Result<()> {
         for operation in self.graph.operations(names)? {
             let run = || self.run_all(&[], &[], &[operation], RunPlace::OnThreads);
-            self.library.faults().run_once(run)??;
+            self.library.faults.run_once(run)??;
         }
         Ok(())
     }
@@ -186,14 +181,12 @@ fn with_options<T>(
 ) -> Result<T> {
     let functions = &library.functions;
     let config = options.to_bytes();
-    // SAFETY: makes an object that is freed below.
-    let raw = non_null(unsafe { (functions.new_session_options)() })?;
+    let delete = functions.delete_session_options;
+    // SAFETY: makes an object that is ours; sessions keep a copy.
+    let raw = unsafe { owned((functions.new_session_options)(), delete) }?;
     // SAFETY: the options are alive, the bytes have the length passed.
-    let set = library.checked(|status| unsafe {
+    library.checked(|status| unsafe {
         (functions.set_config)(raw.as_ptr(), config.as_ptr().cast(), config.len(), status);
-    });
-    let result = set.and_then(|()| call(raw.as_ptr()));
-    // SAFETY: made above, freed once; sessions keep a copy.
-    unsafe { (functions.delete_session_options)(raw.as_ptr()) };
-    result
+    })?;
+    call(raw.as_ptr())
 }

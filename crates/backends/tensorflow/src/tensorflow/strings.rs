@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use galatea_types::{Code, Error, Result, byte_strings};
+use galatea_native_library::{push_text, room_for};
+use galatea_types::Result;
 
 use super::{functions::RawString, library::Library};
 
@@ -19,8 +20,7 @@ pub(super) struct Texts {
 impl Texts {
     /// Copies of `texts`.
     pub fn new(library: &Arc<Library>, texts: &[&[u8]]) -> Result<Self> {
-        let mut elements = Vec::new();
-        elements.try_reserve_exact(texts.len()).map_err(no_memory)?;
+        let elements = room_for(texts.len(), "a tensor")?;
         let mut made = Self { library: library.clone(), elements };
         for text in texts {
             let mut element = RawString::ZEROED;
@@ -69,20 +69,14 @@ pub(super) unsafe fn to_length_prefixed(
     let size = |text: &RawString| unsafe { (functions.string_size)(text) };
     let total = texts.iter().map(|text| size(text).saturating_add(4));
     let total = total.fold(0usize, usize::saturating_add);
-    let mut wire = Vec::new();
-    wire.try_reserve_exact(total).map_err(no_memory)?;
+    let mut wire = room_for(total, "a tensor")?;
     for text in texts {
         // SAFETY: a text has as many bytes as its size says, and lives.
         let bytes = unsafe {
             let start: *const c_char = (functions.string_data)(text);
             if start.is_null() { &[][..] } else { slice::from_raw_parts(start.cast(), size(text)) }
         };
-        byte_strings::push(&mut wire, bytes)
-            .map_err(|_| Error::internal("an output text is longer than 4 GiB"))?;
+        push_text(&mut wire, bytes)?;
     }
     Ok(wire)
-}
-
-fn no_memory(cause: std::collections::TryReserveError) -> Error {
-    Error::new(Code::Exhausted, "there is no memory for the texts of a tensor").with_source(cause)
 }

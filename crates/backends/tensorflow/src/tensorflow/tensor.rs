@@ -7,20 +7,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_library_memory::buffer_over;
+use galatea_native_library::{Owned, buffer_over, check_texts};
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use super::{
     element::{STRING, data_type_of, type_number},
     functions::{RawString, RawTensor},
-    library::{Library, non_null},
+    library::{Library, owned},
     strings::{Texts, to_length_prefixed},
 };
 
 /// A tensor in the form the library works with. Immutable once made.
 pub(crate) struct Tensor {
     library: Arc<Library>,
-    tensor: NonNull<RawTensor>,
+    tensor: Owned<RawTensor>,
 }
 
 // SAFETY: nothing is written after construction; reads from several threads are allowed, and the count of those who
@@ -28,13 +28,6 @@ pub(crate) struct Tensor {
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
-
-impl Drop for Tensor {
-    fn drop(&mut self) {
-        // SAFETY: owned by this object, released once.
-        unsafe { (self.library.functions.delete_tensor)(self.tensor.as_ptr()) };
-    }
-}
 
 impl Tensor {
     /// A tensor over `data`, which the library copies only where it does not begin on a multiple of what its kernels
@@ -63,13 +56,7 @@ impl Tensor {
 
     /// A tensor of texts, which are copied. `dims` must have as many elements as there are texts.
     pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
-        if Shape::from(dims).element_count() != Some(texts.len()) {
-            return Err(Error::internal(format!(
-                "{} texts do not fill shape {}",
-                texts.len(),
-                Shape::from(dims)
-            )));
-        }
+        check_texts(texts, dims)?;
         let mut texts = Box::new(Texts::new(library, texts)?);
         let (start, length) = (texts.as_mut_ptr(), texts.byte_size());
         let owner = Box::into_raw(texts).cast();
@@ -92,7 +79,8 @@ impl Tensor {
         let made = unsafe {
             (library.functions.new_tensor)(number, dims.as_ptr(), rank, data, length, free, owner)
         };
-        Ok(Self { library: library.clone(), tensor: non_null(made)? })
+        // SAFETY: made just now.
+        unsafe { Self::adopt(library, made) }
     }
 
     /// Takes over a tensor that a run returned.
@@ -100,7 +88,9 @@ impl Tensor {
     /// # Safety
     /// `tensor` must be null or come from a run and be owned by nobody else.
     pub(super) unsafe fn adopt(library: &Arc<Library>, tensor: *mut RawTensor) -> Result<Self> {
-        Ok(Self { library: library.clone(), tensor: non_null(tensor)? })
+        // SAFETY: the caller's word.
+        let tensor = unsafe { owned(tensor, library.functions.delete_tensor) }?;
+        Ok(Self { library: library.clone(), tensor })
     }
 
     pub(super) fn as_ptr(&self) -> *mut RawTensor {

@@ -25,9 +25,10 @@ pub(super) struct Container {
     runtime: Runtime,
     /// `None`: the CPU.
     gpu: Option<u32>,
-    input_count: usize,
-    output_count: usize,
-    has_state: bool,
+    pub input_count: usize,
+    pub output_count: usize,
+    /// Whether there is something that executions may write to for the next ones: the code does not say whether they do.
+    pub has_state: bool,
 }
 
 // SAFETY: the container hands its executions out under a lock of its own, to any thread.
@@ -101,22 +102,8 @@ impl Container {
         })
     }
 
-    pub fn input_count(&self) -> usize {
-        self.input_count
-    }
-
-    pub fn output_count(&self) -> usize {
-        self.output_count
-    }
-
     pub fn is_on_cpu(&self) -> bool {
         self.gpu.is_none()
-    }
-
-    /// Whether there is something that executions may write to for the next ones: the code does not say whether
-    /// they do.
-    pub fn has_state(&self) -> bool {
-        self.has_state
     }
 
     fn count(

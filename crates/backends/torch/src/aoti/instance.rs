@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use galatea_backend::{
-    Batch, ModelInstance,
-    batching::{self, Content, GroupRunner, Joined, ModelOutput, missing},
+    InstanceSpec, Model, ModelInstance,
+    batching::{Content, GroupRunner, Joined, ModelOutput, missing},
 };
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_division_faults::DivisionFault;
-use galatea_types::{AlignedBlock, Error, Result};
+use galatea_types::{Error, Result};
 
 use super::{container::Container, model::PackageModel, tensor::Operand};
 use crate::{
+    model::place_of,
     outputs,
-    torch::{Output, fixed},
+    torch::{Output, copy, fixed},
 };
 
 /// Runs one batch after another on its container, which other instances may use too.
@@ -24,10 +23,6 @@ pub(super) struct PackageInstance {
 }
 
 impl PackageInstance {
-    pub fn new(model: Arc<PackageModel>, container: Arc<Container>) -> Self {
-        Self { model, container }
-    }
-
     fn check(&self, spec: &TensorSpec, position: usize, operand: &Operand) -> Result<()> {
         let checked = self.model.checks.check(position, operand.scalar_type, &operand.shape);
         checked.map_err(|text| {
@@ -44,12 +39,6 @@ impl PackageInstance {
         let data = if is_shared && self.container.is_on_cpu() { copy(&data) } else { data };
         Ok(Operand { scalar_type, shape, data })
     }
-}
-
-fn copy(data: &[u8]) -> Bytes {
-    let mut block = AlignedBlock::with_capacity(data.len());
-    block.extend_from_slice(data);
-    block.into_bytes()
 }
 
 impl GroupRunner for PackageInstance {
@@ -77,7 +66,7 @@ impl GroupRunner for PackageInstance {
 
     fn run(&self, operands: Vec<Operand>, _: &[usize]) -> Result<Vec<Output>> {
         // The code may write to its inputs: it is not run again where another run may have been at fault.
-        let faults = self.model.library.faults();
+        let faults = &self.model.library.faults;
         let outputs = faults.run_once(|| self.container.run(operands))?.map_err(|text| {
             Error::internal(format!(
                 "Inductor model instance \"{}\" execution failure: {text}",
@@ -90,17 +79,20 @@ impl GroupRunner for PackageInstance {
         outputs
     }
 
-    fn is_of_one_request(&self, error: &Error) -> bool {
-        DivisionFault::is_cause_of(error)
-    }
-
     fn outputs(&self, outputs: Vec<Output>, wanted: &[usize]) -> Result<Vec<ModelOutput>> {
         outputs::wanted(&self.model.config, &self.model.outputs, wanted, &outputs)
     }
 }
 
-impl ModelInstance for PackageInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        batching::execute(self, batch);
+pub(crate) struct SharedPackage(pub Arc<PackageModel>);
+
+impl Model for SharedPackage {
+    fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
+        let container = self.0.container(place_of(spec))?;
+        Ok(Box::new(PackageInstance { model: self.0.clone(), container }))
+    }
+
+    fn can_have(&self, instances: &[InstanceSpec]) -> bool {
+        self.0.has_room(instances)
     }
 }

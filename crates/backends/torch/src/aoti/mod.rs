@@ -15,7 +15,6 @@ mod instance;
 mod model;
 mod naming;
 mod object;
-mod shared_package;
 mod target;
 mod tensor;
 
@@ -25,6 +24,6 @@ pub use archive::read_package;
 pub use call_spec::read_call_spec;
 #[doc(hidden)]
 pub use elf::make_unloadable;
+pub(crate) use instance::SharedPackage;
 pub(crate) use model::PackageModel;
 pub(crate) use object::Runtime;
-pub(crate) use shared_package::SharedPackage;

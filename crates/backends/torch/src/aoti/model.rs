@@ -2,14 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    error,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
-use galatea_backend::{InstanceSpec, LoadContext};
-use galatea_config::{InstanceGroup, InstanceKind, ModelConfig};
-use galatea_types::{DataType, Error, LockExt, Result};
+use galatea_backend::{InstanceSpec, LoadContext, misconfigured};
+use galatea_config::{FieldPath, InstanceGroup, InstanceKind, ModelConfig};
+use galatea_types::{Code, DataType, Error, Result};
 use tempfile::TempDir;
 
 use super::{
@@ -21,8 +20,9 @@ use super::{
     target,
 };
 use crate::{
-    load_error::LoadError,
+    load_error::refused,
     model::{check_types, find_model, place_of, places},
+    places::Places,
     settings::Settings,
     torch::{Library, Place, scalar_type_of},
 };
@@ -31,7 +31,6 @@ use crate::{
 const CPU: &str = "cpu";
 const CUDA: &str = "cuda";
 
-/// A loaded version.
 pub(crate) struct PackageModel {
     pub library: Arc<Library>,
     pub config: Arc<ModelConfig>,
@@ -40,12 +39,12 @@ pub(crate) struct PackageModel {
     pub inputs: Vec<usize>,
     pub outputs: Vec<usize>,
     pub(super) checks: Checks,
-    code: Code,
-    containers: BTreeMap<Place, Loaded>,
+    code: Compiled,
+    containers: Places<Container>,
 }
 
 /// What containers are made from.
-struct Code {
+struct Compiled {
     object: Arc<Object>,
     runtime: Runtime,
     device: String,
@@ -56,13 +55,6 @@ struct Code {
     folder: Option<TempDir>,
 }
 
-/// The container of one place.
-struct Loaded {
-    container: Arc<Container>,
-    /// Of a container with state: whether an instance has it already.
-    is_taken: Mutex<bool>,
-}
-
 impl PackageModel {
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<Self> {
         let config = context.config.clone();
@@ -71,18 +63,17 @@ impl PackageModel {
         let path = find_model(&context.version_dir, &config, "model.pt2")?;
         let places = places(&config, library)?;
         let settings = Settings::apply(context, library)?;
-        let (mut code, checks) = Code::open(library, &config, &path, &places)?;
-        let mut containers = BTreeMap::new();
-        for place in places {
-            let container = Arc::new(code.container(&config, place)?);
-            containers.insert(place, Loaded { container, is_taken: Mutex::new(false) });
-        }
-        let has_state = containers.values().any(|loaded| loaded.container.has_state());
-        if code.device == CPU && !has_state {
+        let (mut code, checks) = Compiled::open(library, &config, &path, &places)?;
+        let containers = Places::load(
+            &places,
+            |container: &Container| container.has_state,
+            |place| code.container(&config, place),
+        )?;
+        if code.device == CPU && !containers.have_state() {
             code.folder = None;
         }
-        let (inputs, outputs) = match containers.values().next() {
-            Some(loaded) => positions(&config, &loaded.container, &path)?,
+        let (inputs, outputs) = match containers.first() {
+            Some(container) => positions(&config, container, &path)?,
             None => (Vec::new(), Vec::new()),
         };
         check_declarations(&config, &inputs, &checks)?;
@@ -95,43 +86,34 @@ impl PackageModel {
         let mut counts = BTreeMap::<Place, usize>::new();
         all.iter().for_each(|spec| *counts.entry(place_of(spec)).or_default() += 1);
         let fits = |(&place, &count): (&Place, &usize)| count <= instances(&self.config, place);
-        counts.keys().eq(self.containers.keys()) && counts.iter().all(fits)
+        counts.keys().eq(self.containers.places()) && counts.iter().all(fits)
     }
 
     /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
     pub(super) fn container(&self, place: Place) -> Result<Arc<Container>> {
-        let loaded = self.containers.get(&place).ok_or_else(|| LoadError::NoInstanceGroup {
-            model: self.config.name().to_string(),
-            place,
-        })?;
-        if !loaded.container.has_state() || self.settings.shares_state {
-            return Ok(loaded.container.clone());
-        }
-        let mut is_taken = loaded.is_taken.lock_unpoisoned();
-        if !std::mem::replace(&mut is_taken, true) {
-            return Ok(loaded.container.clone());
-        }
-        Ok(Arc::new(self.code.container(&self.config, place)?))
+        self.containers.take((self.config.name(), place), self.settings.shares_state, || {
+            self.code.container(&self.config, place)
+        })
     }
 }
 
-impl Code {
+impl Compiled {
     fn open(
         library: &Library,
         config: &ModelConfig,
         path: &Path,
         places: &[Place],
     ) -> Result<(Self, Checks)> {
-        let runtime = library.stable_functions().map_err(|e| refused(config, path, e))?;
-        let package = Package::unpack(path).map_err(|e| refused(config, path, e))?;
-        target::check_machine(&package.metadata).map_err(|e| refused(config, path, e))?;
+        let runtime = library.stable_functions().map_err(|e| refused(config.name(), path, e))?;
+        let package = Package::unpack(path).map_err(|e| refused(config.name(), path, e))?;
+        target::check_machine(&package.metadata).map_err(|e| refused(config.name(), path, e))?;
         let device = target::device(&package.metadata).to_owned();
         places
             .iter()
             .try_for_each(|&place| check_place(place, &device, library))
-            .map_err(|e| refused(config, path, e))?;
+            .map_err(|e| refused(config.name(), path, e))?;
         let object = Object::open(&package.library, &runtime.version)
-            .map_err(|e| refused(config, path, e))?;
+            .map_err(|e| refused(config.name(), path, e))?;
         let checks = Checks::read(&package.source);
         let code = Self {
             object: Arc::new(object),
@@ -153,24 +135,15 @@ impl Code {
         };
         let create = |runs| {
             Container::create(&self.object, &self.runtime, &self.unpacked, gpu, runs)
-                .map_err(|text| refused(config, &self.path, text))
+                .map_err(|text| refused(config.name(), &self.path, text))
         };
         let instances = instances(config, place);
         let mut container = create(instances)?;
-        if container.has_state() && instances > 1 {
+        if container.has_state && instances > 1 {
             container = create(1)?;
         }
         Ok(container)
     }
-}
-
-fn refused(
-    config: &ModelConfig,
-    path: &Path,
-    cause: impl Into<Box<dyn error::Error + Send + Sync>>,
-) -> LoadError {
-    let model = config.name().to_string();
-    LoadError::Load { model, path: path.to_path_buf(), cause: cause.into() }
 }
 
 fn refuse_texts(config: &ModelConfig) -> Result<()> {
@@ -178,8 +151,13 @@ fn refuse_texts(config: &ModelConfig) -> Result<()> {
     match specs.find(|spec| spec.data_type == DataType::Bytes) {
         None => Ok(()),
         Some(spec) => {
-            let (model, tensor) = (config.name().to_string(), spec.name.to_string());
-            Err(LoadError::StringsInPackage { model, tensor }.into())
+            let (model, name) = (config.name(), &*spec.name);
+            let text = format!(
+                "unsupported datatype TYPE_STRING for '{name}' for model '{model}': packages take and return tensors"
+            );
+            let field = FieldPath::from("input").named(name).field("data_type");
+            let advice = "make numbers of the text in a model.py, as the step before this one in an ensemble";
+            Err(misconfigured(Code::InvalidArg, text, field, advice))
         }
     }
 }
@@ -188,11 +166,11 @@ fn refuse_texts(config: &ModelConfig) -> Result<()> {
 fn check_place(place: Place, device: &str, library: &Library) -> std::result::Result<(), String> {
     match (place, device) {
         (Place::Cpu | Place::AsSaved, CPU) | (Place::Gpu(_), CUDA) => Ok(()),
-        (Place::AsSaved, CUDA) if library.cuda_devices() > 0 => Ok(()),
-        (_, CUDA) if library.cuda_devices() == 0 => Err(format!(
+        (Place::AsSaved, CUDA) if library.cuda_devices > 0 => Ok(()),
+        (_, CUDA) if library.cuda_devices == 0 => Err(format!(
             "it was compiled for CUDA, and PyTorch {} finds no GPU that it can use here: compile it with the model \
              and its example inputs on the CPU, or serve it where there is a GPU",
-            library.version()
+            library.version
         )),
         (_, CUDA) => {
             Err("it was compiled for CUDA, and an instance group is for the CPU: use KIND_GPU or \
@@ -226,17 +204,17 @@ fn positions(
     container: &Container,
     path: &Path,
 ) -> Result<(Vec<usize>, Vec<usize>)> {
-    let spec = container.call_spec().map_err(|text| refused(config, path, text))?;
+    let spec = container.call_spec().map_err(|text| refused(config.name(), path, text))?;
     let inputs = Side {
         what: "input",
         prefix: "INPUT__",
-        count: container.input_count(),
+        count: container.input_count,
         names: &spec.inputs,
     };
     let outputs = Side {
         what: "output",
         prefix: "OUTPUT__",
-        count: container.output_count(),
+        count: container.output_count,
         names: &spec.outputs,
     };
     let positions = (

@@ -1,37 +1,13 @@
 //! The shared object in a package, and the library functions its code calls.
 
-use std::{
-    ffi::CStr,
-    path::{Path, PathBuf},
-    ptr,
-};
+use std::{ffi::CStr, path::Path, ptr};
 
-use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use galatea_native_library::{Handle, reason};
+use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
 use super::functions::{
     LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFunctions, TensorFunctions,
 };
-use crate::loader_error::reason;
-
-/// Why compiled code could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ObjectError {
-    #[error(
-        "its code calls '{symbol}', which PyTorch {version} does not have: it was compiled by another version; \
-         compile it with PyTorch {version}, or serve it with the version that compiled it (--libtorch names \
-         its folder)"
-    )]
-    OtherVersion { symbol: String, version: String },
-    #[error(
-        "its code cannot be mapped from '{}': that folder's file system forbids it (noexec), name another one \
-         with TMPDIR", folder.display()
-    )]
-    NotExecutable { folder: PathBuf },
-    #[error("its code cannot be opened with PyTorch {version}: {reason}")]
-    Open { reason: String, version: String },
-    #[error("its code is no AOTInductor model: function '{0}' is missing")]
-    MissingFunction(&'static str),
-}
 
 /// libtorch as compiled code sees it.
 #[derive(Clone)]
@@ -68,7 +44,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    pub fn open(path: &Path, version: &str) -> Result<Self, ObjectError> {
+    pub fn open(path: &Path, version: &str) -> Result<Self, String> {
         // Now: what another version's libtorch lacks must be found before it is called. Locally: every model has
         // functions of the same names. libtorch is found by its name among the libraries that are open.
         // SAFETY: opening runs the library's initialisers; the user chose this model to be run.
@@ -76,7 +52,7 @@ impl Object {
             .map_err(|e| explain(path, version, &reason(&e)))?;
         // SAFETY: the names are AOTInductor's alone, whose types do not change; the handle is kept.
         let (functions, last_error) = unsafe {
-            let functions = ModelFunctions::find(&handle).map_err(ObjectError::MissingFunction)?;
+            let functions = ModelFunctions::find(&handle).map_err(missing)?;
             (functions, handle.get::<LastError>(LAST_ERROR).ok().map(|f| *f))
         };
         Ok(Self { functions, last_error, _handle: handle })
@@ -119,15 +95,24 @@ unsafe fn text(text: *const std::ffi::c_char) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn explain(path: &Path, version: &str, reason: &str) -> ObjectError {
-    let version = version.to_owned();
+fn missing(function: &str) -> String {
+    format!("its code is no AOTInductor model: function '{function}' is missing")
+}
+
+fn explain(path: &Path, version: &str, reason: &str) -> String {
     if let Some((_, symbol)) = reason.split_once("undefined symbol: ") {
-        let symbol = symbol.split([',', ' ']).next().unwrap_or(symbol).to_owned();
-        return ObjectError::OtherVersion { symbol, version };
+        let symbol = symbol.split([',', ' ']).next().unwrap_or(symbol);
+        return format!(
+            "its code calls '{symbol}', which PyTorch {version} does not have: it was compiled by another version; compile \
+             it with PyTorch {version}, or serve it with the version that compiled it (--libtorch names its folder)"
+        );
     }
     if reason.contains("failed to map segment") {
-        let folder = path.parent().unwrap_or(path).to_path_buf();
-        return ObjectError::NotExecutable { folder };
+        let folder = path.parent().unwrap_or(path).display();
+        return format!(
+            "its code cannot be mapped from '{folder}': that folder's file system forbids it (noexec), name another one \
+             with TMPDIR"
+        );
     }
-    ObjectError::Open { reason: reason.to_owned(), version }
+    format!("its code cannot be opened with PyTorch {version}: {reason}")
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_library_memory::buffer_over;
+use galatea_native_library::buffer_over;
 use galatea_types::{Buffer, DataType, Shape};
 
 use super::functions::{TensorFunctions, TensorHandle};

@@ -1,16 +1,15 @@
 //! Which input of a configuration is which argument of `forward`, and which output which value it returns.
 //! Rules and texts are Triton's.
 
-mod error;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::DataType;
+use galatea_backend::misconfigured;
+use galatea_config::{FieldPath, ModelConfig, TensorSpec};
+use galatea_types::{Code, DataType, Error, Result};
 
-use self::error::NamingError;
 use crate::torch::{Argument, Form, Takes};
 
 /// Where each input of the configuration goes.
@@ -22,9 +21,9 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self, NamingError> {
+    pub fn assign(config: &ModelConfig, arguments: &[Argument]) -> Result<Self> {
         if config.execution_inputs().is_empty() {
-            return Err(NamingError::NoInputs);
+            return Err(none("input", "INPUT"));
         }
         if let [only] = arguments
             && only.takes == Takes::Dictionary
@@ -39,27 +38,60 @@ impl Inputs {
     }
 }
 
-fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<(), NamingError> {
+fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
     let dictionaries = arguments.iter().filter(|a| a.takes == Takes::Dictionary).count();
     if dictionaries > 1 {
-        return Err(NamingError::SeveralDictionaries);
+        return Err(unsupported(
+            "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) is supported."
+                .to_owned(),
+        ));
     }
     let configured = config.execution_inputs().len();
     let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
     // What a model does not have to be given is its own business.
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
     if let Some(strange) = must_fit.map(|(_, a)| a).find(is_strange) {
-        return Err(NamingError::UnsupportedType { type_name: strange.type_name.clone() });
+        return Err(unsupported(format!(
+            "An input of type '{}' was detected in the model. Only a single input of type Dict(str, Tensor) or input(s) of \
+             type Tensor are supported.",
+            strange.type_name
+        )));
     }
     let needed = arguments.iter().take_while(|a| !a.has_default).count();
     if (needed..=arguments.len()).contains(&configured) {
         return Ok(());
     }
-    let (model, provided) = (config.name().to_string(), arguments.len());
-    Err(NamingError::InputCount { model, configured, provided })
+    let (model, provided) = (config.name(), arguments.len());
+    let text = format!(
+        "unable to load model '{model}', configuration expects {configured} inputs, model provides {provided}"
+    );
+    let advice = "list one input for each argument of the model's forward()";
+    Err(misconfigured(Code::InvalidArg, text, "input", advice))
 }
 
-fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>, NamingError> {
+/// A configuration lists no tensors of a kind (`what`).
+fn none(what: &str, prefix: &str) -> Error {
+    let text =
+        format!("model configuration must contain at least one {what}, none were specified.");
+    let advice = format!(
+        "a TorchScript file does not say its {what}s: write `{what} [ {{ name: \"{prefix}__0\" data_type: TYPE_FP32 dims: [ \
+         ... ] }} ]`"
+    );
+    misconfigured(Code::Internal, text, FieldPath::default(), advice)
+}
+
+/// The model takes what no request can give it.
+fn unsupported(text: String) -> Error {
+    let advice =
+        "let the model's forward() take tensors, or one dictionary of tensors, and export it again";
+    misconfigured(Code::Internal, text, "input", advice)
+}
+
+fn at(input: &TensorSpec, field: &'static str) -> FieldPath {
+    FieldPath::from("input").named(&*input.name).field(field)
+}
+
+fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>> {
     let named = |spec: &TensorSpec| arguments.iter().position(|a| a.name == *spec.name);
     let positions: Option<Vec<usize>> = config.execution_inputs().iter().map(named).collect();
     let positions = match positions.or_else(|| indices(config.execution_inputs())) {
@@ -84,46 +116,49 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>,
 }
 
 /// Each argument once, none left out between them.
-fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<(), NamingError> {
+fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
     let mut taken = BTreeMap::new();
     for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         if position >= positions.len() {
-            return Err(NamingError::PositionOutOfRange {
-                model: config.name().to_string(),
-                input: spec.name.to_string(),
-                position,
-                count: positions.len(),
-            });
+            let (model, count) = (config.name(), positions.len());
+            let text = format!(
+                "unable to load model '{model}', input '{}' refers to argument {position} of forward(), but the \
+                 configuration has {count} inputs: their indices must be 0 to {}",
+                spec.name,
+                count - 1
+            );
+            let advice = "number the inputs from 0: `INPUT__0`, `INPUT__1`";
+            return Err(misconfigured(Code::InvalidArg, text, at(spec, "name"), advice));
         }
         if let Some(other) = taken.insert(position, &spec.name) {
-            return Err(NamingError::PositionTwice {
-                model: config.name().to_string(),
-                first: other.to_string(),
-                second: spec.name.to_string(),
-                position,
-            });
+            let (model, second) = (config.name(), &spec.name);
+            let text = format!(
+                "unable to load model '{model}', inputs '{other}' and '{second}' both refer to argument {position} of \
+                 forward()"
+            );
+            let advice = "give each input the number of another argument: `INPUT__0`, `INPUT__1`";
+            return Err(misconfigured(Code::InvalidArg, text, at(spec, "name"), advice));
         }
     }
     Ok(())
 }
 
 /// Texts go to lists of texts and tensors to tensors.
-fn check_kinds(
-    config: &ModelConfig,
-    arguments: &[Argument],
-    positions: &[usize],
-) -> Result<(), NamingError> {
+fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]) -> Result<()> {
     for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
         let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
         if argument.takes != wanted {
-            return Err(NamingError::OtherKind {
-                model: config.name().to_string(),
-                input: spec.name.to_string(),
-                data_type: spec.data_type.config_name(),
-                argument: argument.name.clone(),
-                type_name: argument.type_name.clone(),
-            });
+            let (model, input) = (config.name(), &spec.name);
+            let text = format!(
+                "unable to load model '{model}', input '{input}' is {}, but argument '{}' of forward() takes {}",
+                spec.data_type.config_name(),
+                argument.name,
+                argument.type_name
+            );
+            let advice = "write the type that forward() takes: TYPE_STRING for a list of texts, a type of numbers for a \
+                          tensor";
+            return Err(misconfigured(Code::InvalidArg, text, at(spec, "data_type"), advice));
         }
     }
     Ok(())
@@ -131,9 +166,9 @@ fn check_kinds(
 
 /// Position of each output of the configuration among what `forward` returns. In a dictionary, outputs are
 /// found by their names instead.
-pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>, NamingError> {
+pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>> {
     if config.model_outputs().is_empty() {
-        return Err(NamingError::NoOutputs);
+        return Err(none("output", "OUTPUT"));
     }
     if let Some(positions) = indices(config.model_outputs()) {
         return Ok(positions);

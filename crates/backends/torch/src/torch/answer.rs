@@ -2,7 +2,7 @@
 
 use std::{ffi::CStr, ptr::NonNull, slice, sync::Arc};
 
-use galatea_library_memory::buffer_over;
+use galatea_native_library::{Owned, buffer_over};
 use galatea_types::{Buffer, DataType, Shape, byte_strings};
 
 use super::{
@@ -14,20 +14,13 @@ use super::{
 /// What a run returned; freed when the last output's buffer goes.
 pub(super) struct Answer {
     library: Arc<Library>,
-    answer: NonNull<RawAnswer>,
+    answer: Owned<RawAnswer>,
 }
 
 // SAFETY: nothing is written after the run; libtorch frees memory on any thread.
 unsafe impl Send for Answer {}
 // SAFETY: as above.
 unsafe impl Sync for Answer {}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        // SAFETY: made by a run and freed here alone.
-        unsafe { (self.library.interface.free_answer)(self.answer.as_ptr()) };
-    }
-}
 
 /// One value that the model returned.
 pub(crate) struct Output {
@@ -44,7 +37,9 @@ impl Answer {
     /// # Safety
     /// `answer` must come from a run of `library` and be owned by nobody else.
     pub unsafe fn adopt(library: Arc<Library>, answer: *mut RawAnswer) -> Option<Arc<Self>> {
-        Some(Arc::new(Self { library, answer: NonNull::new(answer)? }))
+        // SAFETY: the caller's word.
+        let answer = unsafe { Owned::new(answer, library.interface.free_answer) }?;
+        Some(Arc::new(Self { library, answer }))
     }
 
     pub fn outputs(self: &Arc<Self>) -> Vec<Output> {

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use galatea_backend::batching::{Content, Joined};
+use galatea_native_library::{check_over, no_fit};
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape};
 
 use super::{
@@ -97,18 +98,12 @@ unsafe extern "C" fn release(owner: *mut c_void) {
 
 /// The type's number, if `data` is as large and aligned as its elements want.
 pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Bytes) -> Result<i32> {
-    let size = data_type.byte_size().unwrap_or(1);
-    let is_sound = shape.byte_size(data_type) == Some(data.len())
-        && (data.is_empty() || data.as_ptr().addr().is_multiple_of(size));
-    scalar_type_of(data_type).filter(|_| is_sound).ok_or_else(|| {
-        Error::internal(format!(
-            "a tensor of shape {shape} and type {data_type} cannot lie over {} bytes",
-            data.len()
-        ))
-    })
+    let number = scalar_type_of(data_type).ok_or_else(|| no_fit(data, shape, data_type))?;
+    check_over(data, shape, data_type).map(|()| number)
 }
 
-fn copy(data: &Bytes) -> Bytes {
+/// A copy that a model may write to.
+pub(crate) fn copy(data: &Bytes) -> Bytes {
     let mut block = AlignedBlock::with_capacity(data.len());
     block.extend_from_slice(data);
     block.into_bytes()

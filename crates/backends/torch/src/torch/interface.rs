@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use galatea_native_library::{functions, objects};
+
 /// `GALATEA_TORCH_INTERFACE_VERSION` of the header.
 pub(super) const INTERFACE_VERSION: i32 = 2;
 
@@ -16,15 +18,7 @@ pub(super) const TAKES_TENSOR: i32 = 0;
 pub(super) const TAKES_STRINGS: i32 = 1;
 pub(super) const TAKES_DICTIONARY: i32 = 2;
 
-#[repr(C)]
-pub(super) struct RawModule {
-    _private: [u8; 0],
-}
-
-#[repr(C)]
-pub(super) struct RawAnswer {
-    _private: [u8; 0],
-}
+objects!(pub(super) RawModule RawAnswer);
 
 #[repr(C)]
 pub(super) struct RawInput {
@@ -52,54 +46,27 @@ pub(super) struct RawOutput {
     pub lengths: *const usize,
 }
 
-/// Declares the functions of the interface and the loader that finds each by its name.
-macro_rules! interface {
-    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Functions of an opened shim.
-        #[derive(Clone, Copy)]
-        pub(super) struct Interface {
-            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Interface {
-            /// # Errors
-            /// The name of the first function that is missing.
-            ///
-            /// # Safety
-            /// `handle` must be a library whose functions of these names are those of this interface, and it must
-            /// stay open as long as the result is used.
-            pub unsafe fn find(handle: &libloading::os::unix::Library) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($name: {
-                        const NAME: &str = concat!("galatea_torch_", stringify!($name));
-                        // SAFETY: the caller guarantees that the library has the types of this interface.
-                        *unsafe { handle.get(NAME) }.map_err(|_| NAME)?
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-interface! {
-    version: fn() -> *const c_char;
-    free_text: fn(*mut c_char);
-    set_threads: fn(i32, i32, *mut *mut c_char) -> c_int;
-    intra_op_threads: fn() -> i32;
-    inter_op_threads: fn() -> i32;
-    set: fn(i32, i32);
-    cuda_device_count: fn() -> i32;
-    empty_cache: fn();
-    load: fn(*const c_char, i32, i32, *mut *mut RawModule, *mut *mut c_char) -> c_int;
-    free_module: fn(*mut RawModule);
-    argument_count: fn(*const RawModule) -> usize;
-    argument_name: fn(*const RawModule, usize) -> *const c_char;
-    argument_type: fn(*const RawModule, usize) -> *const c_char;
-    argument_takes: fn(*const RawModule, usize) -> i32;
-    argument_has_default: fn(*const RawModule, usize) -> i32;
-    module_writes: fn(*const RawModule) -> i32;
-    run: fn(*mut RawModule, *const RawInput, usize, i32, i32, *mut *mut RawAnswer, *mut *mut c_char) -> c_int;
-    output_count: fn(*const RawAnswer) -> usize;
-    output_at: fn(*const RawAnswer, usize) -> *const RawOutput;
-    free_answer: fn(*mut RawAnswer);
+functions! {
+    /// Functions of an opened shim.
+    pub(super) struct Interface;
+    version = "galatea_torch_version": fn() -> *const c_char;
+    free_text = "galatea_torch_free_text": fn(*mut c_char);
+    set_threads = "galatea_torch_set_threads": fn(i32, i32, *mut *mut c_char) -> c_int;
+    intra_op_threads = "galatea_torch_intra_op_threads": fn() -> i32;
+    inter_op_threads = "galatea_torch_inter_op_threads": fn() -> i32;
+    set = "galatea_torch_set": fn(i32, i32);
+    cuda_device_count = "galatea_torch_cuda_device_count": fn() -> i32;
+    empty_cache = "galatea_torch_empty_cache": fn();
+    load = "galatea_torch_load": fn(*const c_char, i32, i32, *mut *mut RawModule, *mut *mut c_char) -> c_int;
+    free_module = "galatea_torch_free_module": fn(*mut RawModule);
+    argument_count = "galatea_torch_argument_count": fn(*const RawModule) -> usize;
+    argument_name = "galatea_torch_argument_name": fn(*const RawModule, usize) -> *const c_char;
+    argument_type = "galatea_torch_argument_type": fn(*const RawModule, usize) -> *const c_char;
+    argument_takes = "galatea_torch_argument_takes": fn(*const RawModule, usize) -> i32;
+    argument_has_default = "galatea_torch_argument_has_default": fn(*const RawModule, usize) -> i32;
+    module_writes = "galatea_torch_module_writes": fn(*const RawModule) -> i32;
+    run = "galatea_torch_run": fn(*mut RawModule, *const RawInput, usize, i32, i32, *mut *mut RawAnswer, *mut *mut c_char) -> c_int;
+    output_count = "galatea_torch_output_count": fn(*const RawAnswer) -> usize;
+    output_at = "galatea_torch_output_at": fn(*const RawAnswer, usize) -> *const RawOutput;
+    free_answer = "galatea_torch_free_answer": fn(*mut RawAnswer);
 }

@@ -2,41 +2,23 @@
 
 use std::{
     ffi::{CStr, c_char},
-    path::{Path, PathBuf},
+    path::Path,
     ptr,
     sync::{Arc, Mutex},
 };
 
 use galatea_division_faults::FaultDomain;
+use galatea_native_library::{Handle, open_lazily};
 use galatea_types::{Error, LockExt, Result};
-use libloading::os::unix::{Library as Handle, RTLD_LAZY, RTLD_LOCAL};
 
 use super::{
     interface::{INTERFACE_VERSION, Interface},
     message::readable,
 };
-use crate::{aoti::Runtime, loader_error::reason};
+use crate::aoti::Runtime;
 
-/// Why a library could not be used. Every text names the path.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error("unable to open the PyTorch shim '{}': {reason}", path.display())]
-    Open { path: PathBuf, reason: String },
-    #[error("'{}' is no PyTorch shim: symbol '{symbol}' is missing", path.display())]
-    MissingSymbol { path: PathBuf, symbol: &'static str },
-    #[error(
-        "the PyTorch shim '{}' was made for another version of this program (interface {found}, {INTERFACE_VERSION} is \
-         needed): run `galatea runtime install pytorch`",
-        path.display()
-    )]
-    WrongInterface { path: PathBuf, found: i32 },
-}
-
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        Error::internal(error.to_string()).with_source(error)
-    }
-}
+/// What errors call the shim.
+const TITLE: &str = "the PyTorch shim";
 
 /// Process-wide switches of libtorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +32,16 @@ pub(crate) enum Setting {
 /// An opened shim with its libtorch. Never closed: their threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) interface: Interface,
-    version: String,
-    cuda_devices: u32,
+    /// E.g. `2.15.0`.
+    pub version: String,
+    /// GPUs this libtorch can use.
+    pub cuda_devices: u32,
     /// What packages need, or the name of the first function that this libtorch lacks.
     stable: Result<Runtime, &'static str>,
     /// Whether each thread count was set: the first model that specifies one decides it.
     chosen_threads: Mutex<(bool, bool)>,
     /// Of all runs: libtorch computes large operations on threads of its own, which all modules share.
-    faults: Arc<FaultDomain>,
+    pub faults: Arc<FaultDomain>,
 }
 
 impl Library {
@@ -66,21 +50,22 @@ impl Library {
     /// that packages use come from `stable`, or from libtorch.
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         galatea_division_faults::install();
-        let handle = open(path)?;
+        // Lazily: a libtorch built for CUDA has functions that are looked for only when a GPU is used.
+        let handle = open_lazily(path, TITLE)?;
         check_interface(&handle, path)?;
         // SAFETY: the number of the interface guarantees that the functions have these types; the handle is kept below.
-        let interface = unsafe { Interface::find(&handle) }
-            .map_err(|symbol| OpenError::MissingSymbol { path: path.into(), symbol })?;
+        let interface =
+            unsafe { Interface::find(&handle) }.map_err(|symbol| missing(symbol, path))?;
         // SAFETY: a terminated text of static life.
         let version =
             unsafe { CStr::from_ptr((interface.version)()) }.to_string_lossy().into_owned();
-        let stable = stable.map(open).transpose()?;
+        let stable = stable.map(|path| open_lazily(path, TITLE)).transpose()?;
         // SAFETY: names of libtorch's, looked for in it (the shim needs it) or in what stands for it; kept below.
         let stable_functions =
             unsafe { Runtime::find(stable.as_ref().unwrap_or(&handle), &version) };
         std::mem::forget((handle, stable));
         if let Some(cuda) = cuda.filter(|_| has_cuda_driver()) {
-            match open(cuda) {
+            match open_lazily(cuda, TITLE) {
                 Ok(handle) => std::mem::forget(handle),
                 Err(error) => log::warn!("PyTorch runs without GPUs: {error}"),
             }
@@ -95,21 +80,6 @@ impl Library {
             chosen_threads: Mutex::default(),
             faults: FaultDomain::with_unknown_threads(),
         }))
-    }
-
-    /// E.g. `2.15.0`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// What tells a run whether it divided an integer in a way that has no result.
-    pub fn faults(&self) -> &FaultDomain {
-        &self.faults
-    }
-
-    /// GPUs this libtorch can use.
-    pub fn cuda_devices(&self) -> u32 {
-        self.cuda_devices
     }
 
     /// What packages need of libtorch.
@@ -180,30 +150,31 @@ impl Library {
     }
 }
 
-fn open(path: &Path) -> Result<Handle> {
-    // Lazily: a libtorch built for CUDA has functions that are looked for only when a GPU is used. Locally: it
-    // brings versions of libraries that others in this process have too.
-    // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
-    unsafe { Handle::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }
-        .map_err(|e| OpenError::Open { path: path.into(), reason: reason(&e) }.into())
+fn missing(symbol: &str, path: &Path) -> Error {
+    Error::internal(format!(
+        "'{}' is no PyTorch shim: symbol '{symbol}' is missing",
+        path.display()
+    ))
 }
 
 fn check_interface(handle: &Handle, path: &Path) -> Result<()> {
     let symbol = "galatea_torch_interface_version";
     // SAFETY: the one function whose type is the same in every interface.
     let interface = unsafe { handle.get::<unsafe extern "C" fn() -> i32>(symbol) }
-        .map_err(|_| OpenError::MissingSymbol { path: path.into(), symbol })?;
+        .map_err(|_| missing(symbol, path))?;
     // SAFETY: as above.
     let found = unsafe { interface() };
     if found == INTERFACE_VERSION {
         return Ok(());
     }
-    Err(OpenError::WrongInterface { path: path.into(), found }.into())
+    Err(Error::internal(format!(
+        "{TITLE} '{}' was made for another version of this program (interface {found}, {INTERFACE_VERSION} is needed): \
+         run `galatea runtime install pytorch`",
+        path.display()
+    )))
 }
 
 fn has_cuda_driver() -> bool {
-    // SAFETY: the driver's initialisers are run; it is meant to be opened by name.
-    let driver = unsafe { Handle::open(Some("libcuda.so.1"), RTLD_LAZY | RTLD_LOCAL) };
     // Left open: libtorch opens it in a moment.
-    driver.map(std::mem::forget).is_ok()
+    open_lazily(Path::new("libcuda.so.1"), "the driver").map(std::mem::forget).is_ok()
 }

@@ -10,6 +10,6 @@ mod module;
 
 pub(crate) use answer::Output;
 pub(crate) use element::{data_type_of, scalar_type_of};
-pub(crate) use input::{Input, fixed};
+pub(crate) use input::{Input, copy, fixed};
 pub(crate) use library::{Library, Setting};
 pub(crate) use module::{Argument, Form, Module, Place, Switches, Takes};

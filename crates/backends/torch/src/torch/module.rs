@@ -3,11 +3,12 @@
 use std::{
     ffi::{CStr, CString},
     path::Path,
-    ptr::{self, NonNull},
+    ptr,
     sync::{Arc, Mutex},
 };
 
 use galatea_division_faults::DivisionFault;
+use galatea_native_library::Owned;
 use galatea_types::LockExt;
 
 use super::{
@@ -26,7 +27,6 @@ pub(crate) enum Place {
     AsSaved,
 }
 
-/// How a module is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switches {
     /// Rather than merely without gradients.
@@ -50,7 +50,6 @@ pub(crate) enum Takes {
     Other,
 }
 
-/// An argument of `forward`, self left out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub name: String,
@@ -60,11 +59,10 @@ pub(crate) struct Argument {
     pub has_default: bool,
 }
 
-/// A loaded TorchScript module.
 pub(crate) struct Module {
     library: Arc<Library>,
-    module: NonNull<RawModule>,
-    arguments: Vec<Argument>,
+    module: Owned<RawModule>,
+    pub arguments: Vec<Argument>,
     switches: i32,
     /// Held by a run of a module that writes to what it holds.
     alone: Option<Mutex<()>>,
@@ -75,13 +73,6 @@ pub(crate) struct Module {
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        // SAFETY: made by `load` and freed here alone; answers do not need it.
-        unsafe { (self.library.interface.free_module)(self.module.as_ptr()) };
-    }
-}
 
 impl Module {
     /// # Errors
@@ -107,26 +98,20 @@ impl Module {
         let load = || unsafe {
             (library.interface.load)(text.as_ptr(), device, switches, &mut module, &mut error)
         };
-        let status = library.faults().run_once(load);
-        if status.is_err() && !module.is_null() {
-            // SAFETY: made by `load`, and nothing else has it.
-            unsafe { (library.interface.free_module)(module) };
-        }
+        let status = library.faults.run_once(load);
+        // SAFETY: made by `load`, and nothing else has it; answers do not need it.
+        let module = unsafe { Owned::new(module, library.interface.free_module) };
         library.check(status.map_err(|fault| fault.to_string())?, error)?;
-        let module = NonNull::new(module).ok_or("libtorch returned no module")?;
+        let module = module.ok_or("libtorch returned no module")?;
         // SAFETY: the module is alive.
         let writes = unsafe { (library.interface.module_writes)(module.as_ptr()) } != 0;
         Ok(Self {
             library: library.clone(),
+            arguments: arguments(library, &module),
             module,
-            arguments: arguments(library, module),
             switches,
             alone: writes.then(Mutex::default),
         })
-    }
-
-    pub fn arguments(&self) -> &[Argument] {
-        &self.arguments
     }
 
     /// Whether it may write to its inputs or to what it holds: each instance then has one of its own.
@@ -146,7 +131,7 @@ impl Module {
         form: Form,
     ) -> Result<Result<Vec<Output>, String>, DivisionFault> {
         let _turn = self.alone.as_ref().map(|lock| lock.lock_unpoisoned());
-        let faults = self.library.faults();
+        let faults = &self.library.faults;
         match self.writes() {
             true => faults.run_once(|| self.forward(&mut inputs, form)),
             false => faults.run(|| self.forward(&mut inputs, form)),
@@ -186,7 +171,7 @@ fn numbered(switches: Switches) -> i32 {
     inference | optimization
 }
 
-fn arguments(library: &Library, module: NonNull<RawModule>) -> Vec<Argument> {
+fn arguments(library: &Library, module: &Owned<RawModule>) -> Vec<Argument> {
     let interface = &library.interface;
     let module = module.as_ptr();
     // SAFETY: the module is alive, the indices are in range, and the texts live as long as it.

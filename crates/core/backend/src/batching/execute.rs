@@ -1,6 +1,7 @@
 //! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
 
 use galatea_config::{ModelConfig, TensorSpec};
+use galatea_division_faults::DivisionFault;
 use galatea_types::{DeviceAllocator, Error, Result};
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     padding::PaddedGroup,
     split::{Division, SplitOutput, respond},
 };
-use crate::Batch;
+use crate::{Batch, ModelInstance};
 
 /// How a model runs a group of requests that are joined along the first dimension, in three stages: what each of
 /// them takes is counted apart.
@@ -43,14 +44,19 @@ pub trait GroupRunner {
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
 
     /// Whether a failure of [`GroupRunner::run`] is that of one request's data, so that those that ran with it are
-    /// to be run again, each alone.
+    /// to be run again, each alone. The default: one divided an integer in a way that has no result.
     fn is_of_one_request(&self, error: &Error) -> bool {
-        let _ = error;
-        false
+        DivisionFault::is_cause_of(error)
     }
 
     /// The wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
+}
+
+impl<R: GroupRunner + Send> ModelInstance for R {
+    fn execute(&mut self, batch: &mut Batch) {
+        execute(self, batch);
+    }
 }
 
 /// Runs every request of the batch and answers it: all together where the model batches, else one by one.

@@ -14,4 +14,4 @@ mod split;
 
 pub use execute::{GroupRunner, execute};
 pub use join::{Content, Joined, missing};
-pub use model_output::ModelOutput;
+pub use model_output::{ModelOutput, other_type};

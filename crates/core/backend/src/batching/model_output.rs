@@ -1,6 +1,7 @@
 //! What a model gives.
 
-use galatea_types::{Buffer, Shape};
+use galatea_config::{ModelConfig, TensorSpec};
+use galatea_types::{Buffer, Error, Shape};
 
 /// An output as the model gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,4 +10,14 @@ pub struct ModelOutput {
     pub shape: Shape,
     /// The elements, in the form of [`Tensor::data`](galatea_types::Tensor::data).
     pub data: Buffer,
+}
+
+/// Makes the error of an output whose type is not the configured one.
+pub fn other_type(config: &ModelConfig, spec: &TensorSpec) -> Error {
+    Error::internal(format!(
+        "output '{}' of model '{}' has another datatype than the configured {}",
+        spec.name,
+        config.name(),
+        spec.data_type
+    ))
 }

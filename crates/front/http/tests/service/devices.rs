@@ -4,8 +4,8 @@ use std::{fs, sync::Arc, thread};
 
 use bytes::Bytes;
 use galatea_backend::{
-    Backend, Batch, Devices, InstanceSpec, LoadContext, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, execute},
+    Backend, Devices, InstanceSpec, LoadContext, Model, ModelInstance,
+    batching::{Content, GroupRunner, Joined, ModelOutput},
     testing::FakeDevice,
 };
 use galatea_config::ModelConfig;
@@ -57,12 +57,6 @@ impl Model for OnDeviceModel {
         let allocator = allocator.ok_or_else(|| Error::internal("no memory of a device"))?;
         let config = self.context.config.clone();
         Ok(Box::new(OnDeviceInstance { device: self.device.clone(), allocator, config }))
-    }
-}
-
-impl ModelInstance for OnDeviceInstance {
-    fn execute(&mut self, batch: &mut Batch) {
-        execute(self, batch);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::PermissionsExt,
@@ -29,42 +30,6 @@ const MAX_TEXT_BYTES: u64 = 64 << 20;
 const MAX_GROWTH: u64 = 16;
 const ALWAYS_UNPACKED: u64 = 64 << 20;
 
-/// Why an archive cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ArchiveError {
-    #[error("it is no package of torch._inductor.aoti_compile_and_package: {0}")]
-    NoZip(String),
-    #[error(
-        "it holds no compiled code: torch._inductor.aoti_compile_and_package makes a package of an exported \
-         program"
-    )]
-    NotCompiled,
-    #[error("it holds several models ({0}), of which none is called 'model'")]
-    SeveralModels(String),
-    #[error(
-        "it holds sources, but no compiled library: make it without aot_inductor.package_cpp_only"
-    )]
-    SourcesOnly,
-    #[error(
-        "its weights lie outside of the compiled library ('{0}'), which is not supported: make it without \
-         aot_inductor.package_constants_on_disk_format and with aot_inductor.package_constants_in_so"
-    )]
-    WeightsOutside(String),
-    #[error(
-        "it calls operators that have no stable C function ({0}), which is not supported: only PyTorch's own \
-         operators can be used in a package"
-    )]
-    ForeignOperators(String),
-    #[error("'{member}' in it has more than {limit} bytes")]
-    TextTooLong { member: String, limit: u64 },
-    #[error("it unpacks to more than {limit} bytes, {MAX_GROWTH} times its own size and 64 MiB")]
-    TooLarge { limit: u64 },
-    #[error(
-        "it cannot be unpacked into '{}' (TMPDIR names another folder): {reason}", folder.display()
-    )]
-    Unpack { folder: PathBuf, reason: String },
-}
-
 /// An unpacked package: a folder that goes with it.
 pub(super) struct Package {
     pub folder: TempDir,
@@ -78,15 +43,14 @@ pub(super) struct Package {
 type Archive = ZipArchive<File>;
 
 impl Package {
-    pub fn unpack(path: &Path) -> Result<Self, ArchiveError> {
-        let no_zip = |e: &dyn std::fmt::Display| ArchiveError::NoZip(e.to_string());
-        let file = File::open(path).map_err(|e| no_zip(&e))?;
-        let own_size = file.metadata().map_err(|e| no_zip(&e))?.len();
+    pub fn unpack(path: &Path) -> Result<Self, String> {
+        let file = File::open(path).map_err(no_zip)?;
+        let own_size = file.metadata().map_err(no_zip)?.len();
         let limit = own_size.saturating_mul(MAX_GROWTH).saturating_add(ALWAYS_UNPACKED);
         // PyTorch puts records of ZIP64 behind a directory that needs none: who looks for the directory's beginning from its end
         // takes the second entry for the first where the first is as long as these records.
         let from_start = Config { archive_offset: ArchiveOffset::Known(0) };
-        let mut archive = ZipArchive::with_config(from_start, file).map_err(|e| no_zip(&e))?;
+        let mut archive = ZipArchive::with_config(from_start, file).map_err(no_zip)?;
         let members = members(&archive)?;
         let library = library(&members)?;
         refuse_weights_outside(&archive, &members)?;
@@ -102,7 +66,7 @@ impl Package {
 }
 
 /// Files of the model by name, with their places in the archive.
-fn members(archive: &Archive) -> Result<BTreeMap<String, String>, ArchiveError> {
+fn members(archive: &Archive) -> Result<BTreeMap<String, String>, String> {
     let names: Vec<String> = archive.file_names().flatten().map(|n| n.into_owned()).collect();
     let below = |name: &String| {
         let (before, rest) = name.split_once(MODELS)?;
@@ -114,10 +78,16 @@ fn members(archive: &Archive) -> Result<BTreeMap<String, String>, ArchiveError> 
     let found: Vec<_> = names.iter().filter_map(below).collect();
     let models: BTreeSet<&str> = found.iter().map(|(model, ..)| model.as_str()).collect();
     let model = match (models.first(), models.len()) {
-        (None, _) => return Err(ArchiveError::NotCompiled),
+        (None, _) => return Err(
+            "it holds no compiled code: torch._inductor.aoti_compile_and_package makes a package of an exported program"
+                .to_owned(),
+        ),
         (Some(&only), 1) => only.to_owned(),
         _ if models.contains("model") => "model".to_owned(),
-        _ => return Err(ArchiveError::SeveralModels(join(models.iter().copied()))),
+        _ => {
+            let models = join(models.iter().copied());
+            return Err(format!("it holds several models ({models}), of which none is called 'model'"));
+        }
     };
     let of_model = found.into_iter().filter(|(owner, ..)| *owner == model);
     Ok(of_model.map(|(_, file, place)| (file, place)).collect())
@@ -133,29 +103,37 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The wrapper, where kernels lie beside it as libraries of their own.
-fn library(members: &BTreeMap<String, String>) -> Result<String, ArchiveError> {
+fn library(members: &BTreeMap<String, String>) -> Result<String, String> {
     let libraries = || members.keys().filter(|name| name.ends_with(LIBRARY));
     let wrapper = libraries().find(|name| name.ends_with(".wrapper.so"));
-    wrapper.or_else(|| libraries().next()).cloned().ok_or(ArchiveError::SourcesOnly)
+    wrapper.or_else(|| libraries().next()).cloned().ok_or_else(|| {
+        "it holds sources, but no compiled library: make it without aot_inductor.package_cpp_only"
+            .to_owned()
+    })
 }
 
 fn refuse_weights_outside(
     archive: &Archive,
     members: &BTreeMap<String, String>,
-) -> Result<(), ArchiveError> {
+) -> Result<(), String> {
     let beside = members.keys().find(|name| name.ends_with("_weights.blob")).cloned();
     let listed = || {
         let mut names = archive.file_names().flatten();
         names.find(|name| name.ends_with("_weights_config.json")).map(|name| name.into_owned())
     };
-    beside.or_else(listed).map_or(Ok(()), |name| Err(ArchiveError::WeightsOutside(name)))
+    beside.or_else(listed).map_or(Ok(()), |name| {
+        Err(format!(
+            "its weights lie outside of the compiled library ('{name}'), which is not supported: make it without \
+             aot_inductor.package_constants_on_disk_format and with aot_inductor.package_constants_in_so"
+        ))
+    })
 }
 
 fn read_metadata(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
     library: &str,
-) -> Result<BTreeMap<String, String>, ArchiveError> {
+) -> Result<BTreeMap<String, String>, String> {
     let of_library = format!("{}{METADATA}", stem(library));
     let any = || members.keys().find(|name| name.ends_with(METADATA));
     let place = members.get(&of_library).or_else(|| members.get(any()?));
@@ -168,14 +146,14 @@ fn stem(library: &str) -> &str {
     library.strip_suffix(LIBRARY).unwrap_or(library)
 }
 
-fn read_text(archive: &mut Archive, place: &str) -> Result<String, ArchiveError> {
+fn read_text(archive: &mut Archive, place: &str) -> Result<String, String> {
     let mut text = String::new();
-    let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+    let member = archive.by_name(place).map_err(no_zip)?;
     // Whatever size the archive announces.
     let read = member.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text);
-    match read.map_err(|e| ArchiveError::NoZip(e.to_string()))? as u64 {
+    match read.map_err(no_zip)? as u64 {
         0..=MAX_TEXT_BYTES => Ok(text),
-        _ => Err(ArchiveError::TextTooLong { member: place.to_owned(), limit: MAX_TEXT_BYTES }),
+        _ => Err(format!("'{place}' in it has more than {MAX_TEXT_BYTES} bytes")),
     }
 }
 
@@ -199,7 +177,7 @@ fn refuse_foreign_operators(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
     library: &str,
-) -> Result<(), ArchiveError> {
+) -> Result<(), String> {
     let Some(place) = members.get(&format!("{}.json", stem(library))) else { return Ok(()) };
     let text = read_text(archive, place)?;
     let targets: BTreeSet<String> = match serde_json::from_str::<ForeignNodes>(&text) {
@@ -209,7 +187,11 @@ fn refuse_foreign_operators(
     if targets.is_empty() {
         return Ok(());
     }
-    Err(ArchiveError::ForeignOperators(join(targets.iter().map(String::as_str))))
+    Err(format!(
+        "it calls operators that have no stable C function ({}), which is not supported: only PyTorch's own operators can \
+         be used in a package",
+        join(targets.iter().map(String::as_str))
+    ))
 }
 
 /// Everything but sources: kernels for GPUs are opened by name. Not more than `limit` bytes, whatever sizes the archive
@@ -218,7 +200,7 @@ fn unpack(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
     limit: u64,
-) -> Result<TempDir, ArchiveError> {
+) -> Result<TempDir, String> {
     let parent = std::env::temp_dir();
     let folder = tempfile::Builder::new()
         .prefix("galatea-pt2-")
@@ -229,10 +211,14 @@ fn unpack(
     let mut left = limit;
     for (file, place) in members.iter().filter(|(file, _)| !is_source(file)) {
         let target = folder.path().join(file);
-        let member = archive.by_name(place).map_err(|e| ArchiveError::NoZip(e.to_string()))?;
+        let member = archive.by_name(place).map_err(no_zip)?;
         let written = write(&mut member.take(left.saturating_add(1)), &target)
             .map_err(|e| cannot_unpack(folder.path(), &e))?;
-        left = left.checked_sub(written).ok_or(ArchiveError::TooLarge { limit })?;
+        left = left.checked_sub(written).ok_or_else(|| {
+            format!(
+                "it unpacks to more than {limit} bytes, {MAX_GROWTH} times its own size and 64 MiB"
+            )
+        })?;
     }
     Ok(folder)
 }
@@ -249,14 +235,19 @@ fn write(from: &mut dyn Read, to: &Path) -> io::Result<u64> {
     Ok(written)
 }
 
-fn cannot_unpack(folder: &Path, error: &io::Error) -> ArchiveError {
-    ArchiveError::Unpack { folder: folder.to_path_buf(), reason: error.to_string() }
+fn cannot_unpack(folder: &Path, reason: &io::Error) -> String {
+    let folder = folder.display();
+    format!("it cannot be unpacked into '{folder}' (TMPDIR names another folder): {reason}")
+}
+
+fn no_zip(reason: impl Display) -> String {
+    format!("it is no package of torch._inductor.aoti_compile_and_package: {reason}")
 }
 
 /// Reads a package as a load does before it opens the library in it: for fuzzing.
 #[doc(hidden)]
 pub fn read_package(path: &Path) -> Result<(), String> {
-    Package::unpack(path).map(drop).map_err(|error| error.to_string())
+    Package::unpack(path).map(drop)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ fn package(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn unpack(files: &[(&str, &str)]) -> Result<Package, ArchiveError> {
+fn unpack(files: &[(&str, &str)]) -> Result<Package, String> {
     let (_folder, path) = package(files);
     Package::unpack(&path)
 }

@@ -1,7 +1,5 @@
 //! Tensors that stay in the memory of a runtime library, as buffers that need no copy.
 
-#![warn(missing_docs)]
-
 use std::{ptr::NonNull, slice};
 
 use galatea_types::Buffer;

@@ -1,0 +1,66 @@
+//! What is loaded at each place that a model's instances run at.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use galatea_types::{LockExt, Result};
+
+use crate::{load_error::no_instance_group, torch::Place};
+
+/// Modules or containers by their places.
+pub(crate) struct Places<T> {
+    all: BTreeMap<Place, Loaded<T>>,
+    /// Whether instances would see each other's state in one, so that each has one of its own.
+    are_apart: fn(&T) -> bool,
+}
+
+struct Loaded<T> {
+    shared: Arc<T>,
+    /// Of one with state: whether an instance has it already.
+    is_taken: Mutex<bool>,
+}
+
+impl<T> Places<T> {
+    pub fn load(
+        places: &[Place],
+        are_apart: fn(&T) -> bool,
+        load: impl Fn(Place) -> Result<T>,
+    ) -> Result<Self> {
+        let load = |&place: &Place| {
+            let (shared, is_taken) = (Arc::new(load(place)?), Mutex::new(false));
+            Ok((place, Loaded { shared, is_taken }))
+        };
+        Ok(Self { all: places.iter().map(load).collect::<Result<_>>()?, are_apart })
+    }
+
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.all.keys()
+    }
+
+    /// What was loaded first.
+    pub fn first(&self) -> Option<&T> {
+        self.all.values().next().map(|loaded| &*loaded.shared)
+    }
+
+    pub fn have_state(&self) -> bool {
+        self.all.values().any(|loaded| (self.are_apart)(&loaded.shared))
+    }
+
+    /// The one for an instance of the model: everybody's, also where it has state and `shares_state`; else one of its own,
+    /// which `load` makes.
+    pub fn take(
+        &self,
+        (model, place): (&str, Place),
+        shares_state: bool,
+        load: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let loaded = self.all.get(&place).ok_or_else(|| no_instance_group(model, place))?;
+        let is_shared = !(self.are_apart)(&loaded.shared) || shares_state;
+        if is_shared || !std::mem::replace(&mut *loaded.is_taken.lock_unpoisoned(), true) {
+            return Ok(loaded.shared.clone());
+        }
+        load().map(Arc::new)
+    }
+}

@@ -1,0 +1,18 @@
+//! What the backends of native libraries have in common: opening a library and finding its functions, objects that it
+//! releases, and tensors that stay in its memory.
+
+#![warn(missing_docs)]
+
+mod memory;
+mod open;
+mod owned;
+mod tensors;
+mod typical;
+
+pub use self::{
+    memory::buffer_over,
+    open::{Handle, open, open_lazily, reason},
+    owned::{Owned, Release},
+    tensors::{check_over, check_texts, no_fit, push_text, room_for},
+    typical::TypicalDuration,
+};
