@@ -35,8 +35,8 @@ impl Source<'_> {
 }
 
 /// A value and where it stands.
-pub(super) struct Placed<T> {
-    pub value: T,
+pub(super) struct Placed<'s> {
+    pub value: &'s str,
     pub span: Range<usize>,
 }
 
@@ -92,9 +92,9 @@ impl<'s> Fields<'s> {
     }
 
     /// A mistake of a value.
-    pub fn wrong_value<T>(
+    pub fn wrong_value(
         &self,
-        value: &Placed<T>,
+        value: &Placed<'_>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
@@ -106,7 +106,7 @@ impl<'s> Fields<'s> {
         self.wrong(field, text, format!("write {field} = {example}"))
     }
 
-    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<&'s str>>> {
+    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<'s>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(text) if !text.is_empty() => Ok(Some(Placed { value: text, span: value.span() })),
@@ -114,7 +114,7 @@ impl<'s> Fields<'s> {
         }
     }
 
-    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<&'s str>> {
+    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<'s>> {
         self.text(field, example)?.ok_or_else(|| {
             let text = format!("{} has no '{field}'", self.name);
             self.source.error(self.span(), text, format!("add {field} = {example}"))
@@ -122,7 +122,7 @@ impl<'s> Fields<'s> {
     }
 
     /// A list of texts, or one text.
-    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<&'s str>>>> {
+    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<'s>>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let wrong = || self.kind(field, "a list of texts", example);
         if let DeValue::Array(list) = value.get_ref() {
