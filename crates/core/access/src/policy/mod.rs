@@ -1,6 +1,5 @@
 //! A policy: who is known, and what each may do. Checked: one that was read is whole.
 
-mod error;
 mod read;
 mod table;
 #[cfg(test)]
@@ -10,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use galatea_types::Identity;
 
-pub use self::{error::PolicyError, read::MAX_POLICY};
+pub use self::{read::MAX_POLICY, table::PolicyError};
 use crate::{
     action::Action,
     digest::Digest,
@@ -141,10 +140,7 @@ impl Policy {
             && self.keys.is_empty()
             && self.certificates.is_empty()
             && self.jwt.is_none();
-        let closed = is_closed.then(|| {
-            "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered"
-                .to_owned()
-        });
-        closed.into_iter().collect()
+        let closed = "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered";
+        is_closed.then(|| closed.to_owned()).into_iter().collect()
     }
 }

@@ -9,7 +9,21 @@ use toml::{
 };
 use toml_datetime::{Datetime, Offset};
 
-use super::error::PolicyError;
+/// A mistake in a policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {text}; {advice}")]
+pub struct PolicyError {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}
 
 pub(super) type Result<T> = std::result::Result<T, PolicyError>;
 
@@ -24,13 +38,23 @@ pub(super) struct Source<'s> {
 }
 
 impl Source<'_> {
+    /// The mistake at the bytes `span` of the text.
     pub fn error(
         &self,
         span: Range<usize>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
-        PolicyError::at((self.file, self.text), span, text, advice)
+        let source = self.text;
+        let before = source.get(..span.start.min(source.len())).unwrap_or(source);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        PolicyError {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            text: text.into(),
+            advice: advice.into(),
+        }
     }
 }
 
