@@ -29,7 +29,7 @@ fn wait_for_requests(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Inst
     let mut report_at = clock.now() + REPORT_INTERVAL;
     // Again from the start after each wait: the model waited for may have called another meanwhile.
     while let Some(busy) = models.all().into_iter().find(|model| model.in_flight() > 0) {
-        if !busy.wait_until_idle(report_at.min(deadline)) && clock.now() >= deadline {
+        if !busy.scheduler.wait_until_idle(report_at.min(deadline)) && clock.now() >= deadline {
             return;
         }
         if clock.now() >= report_at {

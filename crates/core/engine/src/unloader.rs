@@ -32,7 +32,6 @@ pub(crate) struct UnloadJob {
 pub(crate) struct Unloader(mpsc::Sender<UnloadJob>);
 
 impl Unloader {
-    /// Starts the thread.
     pub fn start(lifecycle: Arc<Lifecycle>) -> Self {
         let (sender, jobs) = mpsc::channel();
         let body = move || start_each(jobs, &lifecycle);

@@ -68,7 +68,7 @@ impl RegionTable {
             let text = format!("more than {MOST_REGIONS} shared memory regions are registered");
             return Err(Error::new(galatea_types::Code::Exhausted, text));
         }
-        match regions.entry(region.description().name.clone()) {
+        match regions.entry(region.description.name.clone()) {
             Entry::Vacant(entry) => _ = entry.insert(Arc::new(region)),
             Entry::Occupied(entry) => return Err(name_is_taken(entry.key())),
         }
@@ -94,7 +94,7 @@ impl RegionTable {
     /// `NotFound` when there is none.
     pub fn status(&self, name: &str) -> Result<RegionDescription> {
         let regions = self.regions.read_unpoisoned();
-        regions.get(name).map(|region| region.description().clone()).ok_or_else(|| {
+        regions.get(name).map(|region| region.description.clone()).ok_or_else(|| {
             Error::not_found(format!("Unable to find system shared memory region: '{name}'"))
         })
     }
@@ -102,7 +102,7 @@ impl RegionTable {
     /// Returns the descriptions of all regions, sorted by name.
     pub fn list(&self) -> Vec<RegionDescription> {
         let regions = self.regions.read_unpoisoned();
-        regions.values().map(|region| region.description().clone()).collect()
+        regions.values().map(|region| region.description.clone()).collect()
     }
 }
 

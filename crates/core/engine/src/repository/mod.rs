@@ -7,7 +7,6 @@ mod followed_load;
 mod hidden_folder;
 mod layout;
 mod local;
-mod renaming_root;
 mod root;
 mod single_model;
 mod snapshot;
@@ -38,7 +37,6 @@ pub use self::{
     followed_load::{LoadEvent, LoadFollower},
     layout::{ForeignFile, foreign_file},
     local::LocalRoot,
-    renaming_root::RenamingRoot,
     root::{FolderLease, RepositoryRoot},
     single_model::{SAVED_MODEL_FILE, SingleModelRoot, config_of_file},
     snapshot::FolderSnapshot,
@@ -158,7 +156,6 @@ impl Repository {
         self.roots().into_iter().flat_map(of_root).collect()
     }
 
-    /// Which models there are now.
     pub fn list(&self) -> Listing {
         let mut listing = Listing { is_complete: true, models: BTreeSet::new() };
         let mut ambiguous = BTreeSet::new();
@@ -236,7 +233,6 @@ impl Repository {
         self.find(id).ok()??.snapshot(&id.name).ok()
     }
 
-    /// Whether several repositories hold this model.
     pub fn is_ambiguous(&self, id: &ModelId) -> bool {
         self.find(id).is_err()
     }
