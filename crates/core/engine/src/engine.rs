@@ -22,7 +22,7 @@ use crate::{
     options::EngineOptions,
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    regions::RegionTable,
+    regions::{RegionTable, SHARED_MEMORY},
     repository::{ConfigName, Repository, RepositoryRoot},
     served_model::ServedModel,
     server_access,
@@ -84,7 +84,7 @@ impl Engine {
         });
         let control = Control::new(manager.clone(), options.load_thread_count);
         let availability = Availability::default();
-        let regions = Arc::new(RegionTable::of_system(options.memory.clone()));
+        let regions = Arc::new(RegionTable::new(SHARED_MEMORY, options.memory.clone()));
         Arc::new(Self {
             options,
             repository,

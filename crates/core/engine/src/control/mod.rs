@@ -99,7 +99,7 @@ impl Control {
         model: &str,
         version: Option<i64>,
     ) -> impl Future<Output = Result<bool>> + Send + use<> {
-        let models = self.manager.models();
+        let models = &self.manager.models;
         let serving = models.check_serving();
         let asked = match models.for_client(model, version) {
             Ok(found) if found.is_ready() && found.has_readiness_check() => {
@@ -122,7 +122,7 @@ impl Control {
         let operation = Operation::Readiness { model: model.clone(), version };
         let manager = self.manager.clone();
         self.pool.submit(operation, move || {
-            let found = manager.models().for_client(&model, version);
+            let found = manager.models.for_client(&model, version);
             Ok(found.is_ok_and(|found| found.query_readiness()))
         })
     }

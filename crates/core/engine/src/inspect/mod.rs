@@ -215,7 +215,7 @@ impl<'a> Looker<'a> {
                     return None;
                 };
                 findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
-                let name = self.repository.config_name();
+                let name = &self.repository.config_name;
                 let (source, mistakes) = mistakes_of_folder(&folder, name, &self.completion());
                 add_mistakes(&folder, &source, mistakes, findings);
                 let oddities = ModelLayout::new(&folder, None).oddities();

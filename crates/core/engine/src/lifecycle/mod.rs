@@ -58,16 +58,10 @@ pub(crate) const READY: &str = "READY";
 /// The reason of a version that was unloaded on purpose: such a version does not make the server unready.
 pub(crate) const UNLOADED: &str = "unloaded";
 
-/// Distinguishes two loads of one version: what is unloaded after a reload must not touch its successor's record.
+/// A number that is different for each load of this process. It distinguishes two loads of one version: what is unloaded
+/// after a reload must not touch its successor's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Generation(u64);
-
-impl Generation {
-    /// Different for each load of this process.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
+pub(crate) struct Generation(pub u64);
 
 #[derive(Debug)]
 struct Record {
@@ -126,17 +120,14 @@ pub(crate) struct Lifecycle {
     table: Mutex<Table>,
     changed: Condvar,
     revision: AtomicU64,
-    clock: Clock,
+    /// Tells when a wait is over.
+    pub clock: Clock,
 }
 
 impl Lifecycle {
     /// Without any version. `clock` tells when a wait is over.
     pub fn by_clock(clock: Clock) -> Self {
         Self { clock, ..Self::default() }
-    }
-
-    pub fn clock(&self) -> &Clock {
-        &self.clock
     }
 
     /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository

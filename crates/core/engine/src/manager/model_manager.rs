@@ -45,7 +45,7 @@ struct Outcome {
 pub(crate) struct ModelManager {
     options: Arc<EngineOptions>,
     repository: Arc<Repository>,
-    models: Arc<ReadyModels>,
+    pub models: Arc<ReadyModels>,
     dependencies: Arc<Mutex<Dependencies>>,
     pub loader: ModelLoader,
     /// One look at a time.
@@ -87,10 +87,6 @@ impl ModelManager {
             looks: Mutex::default(),
             under_way: LoadsUnderWay::by_clock(options.clock.clone()),
         }
-    }
-
-    pub fn models(&self) -> &ReadyModels {
-        &self.models
     }
 
     pub fn load_startup_models(&self) -> Result<(), StartupError> {

@@ -15,7 +15,7 @@ use galatea_types::{Error, MemoryBudget, Region, Regions, Result, RwLockExt};
 use self::file::FileRegion;
 
 /// Folder in which the system keeps its shared memory.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 /// Most regions at a time: each holds a descriptor.
 const MOST_REGIONS: usize = 4096;
 
@@ -46,11 +46,6 @@ impl RegionTable {
     /// Makes an empty table for the shared memory in `folder`. Copies of what is read count to `memory`.
     pub fn new(folder: impl Into<PathBuf>, memory: Arc<MemoryBudget>) -> Self {
         Self { folder: folder.into(), memory, regions: RwLock::default() }
-    }
-
-    /// Makes an empty table for the shared memory of the system.
-    pub(crate) fn of_system(memory: Arc<MemoryBudget>) -> Self {
-        Self::new(SHARED_MEMORY, memory)
     }
 
     /// Opens the memory that is described, and registers it.
@@ -109,7 +104,7 @@ impl RegionTable {
 /// An empty table for the shared memory of the system, without a bound on copies.
 impl Default for RegionTable {
     fn default() -> Self {
-        Self::of_system(MemoryBudget::unlimited())
+        Self::new(SHARED_MEMORY, MemoryBudget::unlimited())
     }
 }
 

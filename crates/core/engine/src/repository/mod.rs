@@ -49,7 +49,7 @@ pub(crate) struct Repository {
     /// In the order in which they were given and added. Never held while a root is asked for anything that blocks.
     roots: RwLock<Vec<Root>>,
     /// Which of its configurations a model is loaded with.
-    config_name: ConfigName,
+    pub config_name: ConfigName,
     has_namespaces: bool,
 }
 
@@ -129,10 +129,6 @@ impl Repository {
     pub fn begin_look(&self) -> Look {
         let roots = self.roots().into_iter();
         Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
-    }
-
-    pub fn config_name(&self) -> &ConfigName {
-        &self.config_name
     }
 
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.

@@ -45,7 +45,7 @@ pub(super) fn scope(
             polled.id.namespace.as_bytes(),
             polled.id.name.as_bytes(),
             &version.to_le_bytes(),
-            &generation.number().to_le_bytes(),
+            &generation.0.to_le_bytes(),
         ])));
     }
     let own = content(&polled.raw, polled.folder.path(), version);

@@ -151,7 +151,7 @@ impl ModelLoader {
             Some(json) => Ok(ConfigSource::json(json.as_str())),
             None => {
                 let folder = self.repository.lease(id)?;
-                configuration::read(&folder, self.repository.config_name(), true)
+                configuration::read(&folder, &self.repository.config_name, true)
             }
         });
         let source = source.unwrap_or_default();
@@ -161,12 +161,8 @@ impl ModelLoader {
 
     fn poll(&self, request: &LoadRequest) -> Result<PolledModel, LoadFailure> {
         let id = &request.id;
-        let paths = paths::rules(
-            id,
-            &request.overrides,
-            &self.repository,
-            self.options.allows_override_paths,
-        );
+        let trusts_requests = self.options.allows_override_paths;
+        let paths = paths::rules(request, &self.repository, trusts_requests);
         let completion = self.completion(&paths);
         let polled = guarded(|| {
             let (overrides, folders) = (&request.overrides, &*self.override_folders);

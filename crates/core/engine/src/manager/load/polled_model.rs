@@ -66,7 +66,7 @@ impl PolledModel {
             None => repository.lease(id)?,
         };
         let hidden = HiddenFolder::of(&folder);
-        let (folder, draft, source) = read(overrides, completion, folder, repository.config_name())
+        let (folder, draft, source) = read(overrides, completion, folder, &repository.config_name)
             .map_err(|error| hidden.hide(error))?;
         // An agent may have replaced the folder.
         let hidden = HiddenFolder::of(&folder);
