@@ -47,20 +47,65 @@ impl State {
     /// Somebody who was let in by an earlier state, as this one knows it. The signature of a token is not checked again: that
     /// its issuer has signed it stays true until it expires.
     fn renewed(&self, grantee: &Arc<Grantee>, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
-        match grantee.proof() {
+        match &grantee.proof {
             Proof::Key(digest) => {
                 self.policy.owner_of(digest).cloned().ok_or(AuthFailure::UnknownKey)
             }
-            Proof::None => self.policy.anybody().cloned().ok_or(AuthFailure::Missing),
+            Proof::None => self.policy.anybody.clone().ok_or(AuthFailure::Missing),
             Proof::Certificate(subject) => self.of_certificate(subject, now),
             Proof::Token(groups) => {
                 let rules = self.policy.jwt().ok_or(AuthFailure::UnknownKey)?;
                 let identity = Identity::clone(grantee.identity());
                 let renewed =
-                    rules.grantee(&self.policy, identity, groups.clone(), grantee.expires());
+                    rules.grantee(&self.policy, identity, groups.clone(), grantee.expires);
                 Ok(Arc::new(renewed))
             }
         }
+    }
+
+    fn identify(
+        &self,
+        credentials: &Credentials<'_>,
+        now: u64,
+    ) -> Result<Arc<Grantee>, AuthFailure> {
+        if let Some(anybody) = &self.policy.anybody {
+            // There is nothing that a credential could be compared with.
+            return Ok(anybody.clone());
+        }
+        let grantee = match credentials.sent()? {
+            Sent::Secret(secret) => self.owner_of(&secret, now)?,
+            Sent::Certificate(subject) => self.of_certificate(subject, now)?,
+        };
+        if grantee.has_expired(now) {
+            return Err(AuthFailure::Expired);
+        }
+        Ok(grantee)
+    }
+
+    fn owner_of(&self, secret: &[u8], now: u64) -> Result<Arc<Grantee>, AuthFailure> {
+        let digest = Digest::of(secret);
+        if let Some(grantee) = self.policy.owner_of(&digest) {
+            return Ok(grantee.clone());
+        }
+        let is_token = secret.iter().filter(|&&byte| byte == b'.').count() == 2;
+        let rules = self.policy.jwt().filter(|_| is_token).ok_or(AuthFailure::UnknownKey)?;
+        if let Some(grantee) = self.of_tokens.get(&digest) {
+            return Ok(grantee);
+        }
+        let grantee = Arc::new(rules.verify(&self.policy, &self.keys, secret, now)?);
+        self.of_tokens.put(digest, grantee.clone(), now);
+        Ok(grantee)
+    }
+
+    fn of_certificate(&self, subject: &str, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
+        let digest = Digest::of(subject.as_bytes());
+        if let Some(grantee) = self.of_certificates.get(&digest) {
+            return Ok(grantee);
+        }
+        let grantee = self.policy.of_certificate(subject).ok_or(AuthFailure::UnknownCertificate)?;
+        let grantee = Arc::new(grantee);
+        self.of_certificates.put(digest, grantee.clone(), now);
+        Ok(grantee)
     }
 }
 
@@ -123,7 +168,8 @@ impl Gate {
             return Ok(None);
         }
         let grantee = state.identify(credentials, now);
-        let grantee = grantee.map_err(|failure| self.counted(failure.into()))?;
+        let grantee =
+            grantee.map_err(|failure| self.counted(AccessError::Unauthenticated(failure)))?;
         self.check(Some(&grantee), action)?;
         Ok(Some(grantee))
     }
@@ -134,7 +180,7 @@ impl Gate {
             Some(grantee) if grantee.may(action) => Ok(()),
             _ if self.state.load().policy.is_open(action) => Ok(()),
             Some(grantee) => Err(self.counted(AccessError::denied(grantee, action))),
-            None => Err(self.counted(AuthFailure::Missing.into())),
+            None => Err(self.counted(AccessError::Unauthenticated(AuthFailure::Missing))),
         }
     }
 
@@ -152,9 +198,10 @@ impl Gate {
             true => Ok(None),
             false => state.renewed(grantee, now).map(Some),
         };
-        let renewed = renewed.map_err(|failure| self.counted(failure.into()))?;
+        let renewed =
+            renewed.map_err(|failure| self.counted(AccessError::Unauthenticated(failure)))?;
         if renewed.as_ref().unwrap_or(grantee).has_expired(now) {
-            return Err(self.counted(AuthFailure::Expired.into()));
+            return Err(self.counted(AccessError::Unauthenticated(AuthFailure::Expired)));
         }
         Ok(renewed.map(|grantee| (grantee, state.generation)))
     }
@@ -171,60 +218,13 @@ impl Gate {
     }
 }
 
-impl State {
-    fn identify(
-        &self,
-        credentials: &Credentials<'_>,
-        now: u64,
-    ) -> Result<Arc<Grantee>, AuthFailure> {
-        if let Some(anybody) = self.policy.anybody() {
-            // There is nothing that a credential could be compared with.
-            return Ok(anybody.clone());
-        }
-        let grantee = match credentials.sent()? {
-            Sent::Secret(secret) => self.owner_of(&secret, now)?,
-            Sent::Certificate(subject) => self.of_certificate(subject, now)?,
-        };
-        if grantee.has_expired(now) {
-            return Err(AuthFailure::Expired);
-        }
-        Ok(grantee)
-    }
-
-    fn owner_of(&self, secret: &[u8], now: u64) -> Result<Arc<Grantee>, AuthFailure> {
-        let digest = Digest::of(secret);
-        if let Some(grantee) = self.policy.owner_of(&digest) {
-            return Ok(grantee.clone());
-        }
-        let is_token = secret.iter().filter(|&&byte| byte == b'.').count() == 2;
-        let rules = self.policy.jwt().filter(|_| is_token).ok_or(AuthFailure::UnknownKey)?;
-        if let Some(grantee) = self.of_tokens.get(&digest) {
-            return Ok(grantee);
-        }
-        let grantee = Arc::new(rules.verify(&self.policy, &self.keys, secret, now)?);
-        self.of_tokens.put(digest, grantee.clone(), now);
-        Ok(grantee)
-    }
-
-    fn of_certificate(&self, subject: &str, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
-        let digest = Digest::of(subject.as_bytes());
-        if let Some(grantee) = self.of_certificates.get(&digest) {
-            return Ok(grantee);
-        }
-        let grantee = self.policy.of_certificate(subject).ok_or(AuthFailure::UnknownCertificate)?;
-        let grantee = Arc::new(grantee);
-        self.of_certificates.put(digest, grantee.clone(), now);
-        Ok(grantee)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::{
-        jwt::testing::{Issuer, JWT, NOW},
+        jwt::tests::issuer::{Issuer, JWT, NOW},
         role::Role,
     };
 

@@ -45,9 +45,9 @@ pub(crate) enum Proof {
 #[derive(Clone, Debug)]
 pub struct Grantee {
     identity: Arc<Identity>,
-    proof: Proof,
+    pub(crate) proof: Proof,
     grants: Box<[Grant]>,
-    expires: Option<u64>,
+    pub(crate) expires: Option<u64>,
 }
 
 impl Grantee {
@@ -69,14 +69,6 @@ impl Grantee {
     /// Whether it is no one in particular.
     pub fn is_anybody(&self) -> bool {
         matches!(self.proof, Proof::None)
-    }
-
-    pub(crate) fn proof(&self) -> &Proof {
-        &self.proof
-    }
-
-    pub(crate) fn expires(&self) -> Option<u64> {
-        self.expires
     }
 
     /// Who it is.

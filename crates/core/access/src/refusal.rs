@@ -144,12 +144,6 @@ impl From<AccessError> for Error {
     }
 }
 
-impl From<AuthFailure> for AccessError {
-    fn from(failure: AuthFailure) -> Self {
-        Self::Unauthenticated(failure)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +157,7 @@ mod tests {
         let all = [Missing, Malformed, UnknownKey, UnknownCertificate, Expired];
         for failure in all.into_iter().chain([InvalidToken("x"), UnknownSigningKey]) {
             assert!(AuthFailure::REASONS.contains(&failure.reason()));
-            assert!(!AccessError::from(failure).to_string().is_empty());
+            assert!(!AccessError::Unauthenticated(failure).to_string().is_empty());
         }
     }
 }

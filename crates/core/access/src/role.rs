@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use galatea_types::suggest::nearest;
-
 /// A kind of calls that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -28,15 +26,6 @@ impl Role {
     /// The role of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
-    }
-
-    /// What to write instead of an unknown name.
-    pub(crate) fn advice(name: &str) -> String {
-        let known = Self::ALL.map(Self::name);
-        match nearest(name, known)[..] {
-            [one, ..] => format!("did you mean \"{one}\"?"),
-            [] => format!("roles are {}", known.join(", ")),
-        }
     }
 }
 
@@ -93,7 +82,5 @@ mod tests {
         }
         assert!(RoleSet::default().is_empty());
         assert_eq!(Role::named("Infer"), None);
-        assert_eq!(Role::advice("infr"), "did you mean \"infer\"?");
-        assert_eq!(Role::advice("superuser"), "roles are infer, read, control, admin");
     }
 }

@@ -18,9 +18,9 @@ const STARTING: u8 = 1;
 /// Everything is served, but no new clients are wanted.
 const LEAVING: u8 = 2;
 
-/// See the module.
+/// Where the server is between its start and its exit.
 #[derive(Default)]
-pub(crate) struct Availability {
+pub struct Availability {
     stage: AtomicU8,
     waiting: AtomicUsize,
     start_is_over: Notify,
@@ -29,11 +29,13 @@ pub(crate) struct Availability {
 }
 
 impl Availability {
+    /// From now on the server is live and not ready, and requests wait in [`Availability::started`]: for front ends that
+    /// listen while models are loaded for the first time.
     pub fn begin_start(&self) {
         self.stage.store(STARTING, Ordering::SeqCst);
     }
 
-    /// Requests that wait go on.
+    /// The end of what [`Availability::begin_start`] began: requests that wait go on.
     pub fn finish_start(&self) {
         let (starting, serving) = (STARTING, SERVING);
         // Of a server that is leaving already nothing changes.
@@ -41,35 +43,39 @@ impl Availability {
         self.start_is_over.notify_waiters();
     }
 
+    /// From now on the server is not ready, so that nobody sends new clients to it; it serves as before.
     pub fn begin_leaving(&self) {
         self.stage.store(LEAVING, Ordering::SeqCst);
         self.start_is_over.notify_waiters();
     }
 
-    pub fn is_serving(&self) -> bool {
+    pub(crate) fn is_serving(&self) -> bool {
         self.stage.load(Ordering::Acquire) == SERVING
     }
 
+    /// Whether the server is about to exit and serves until then.
     pub fn is_leaving(&self) -> bool {
         self.stage.load(Ordering::Acquire) == LEAVING
     }
 
-    /// A request came after the front ends had stopped taking any.
+    /// Counts a request that came after the front ends had stopped taking any.
     pub fn count_refused_at_exit(&self) {
         self.refused_at_exit.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn add_figures(&self, figures: &mut Figures) {
+    pub(crate) fn add_figures(&self, figures: &mut Figures) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         figures.set_labelled(&REQUESTS_REFUSED, "starting", count(&self.refused_at_start));
         figures.set_labelled(&REQUESTS_REFUSED, "exiting", count(&self.refused_at_exit));
     }
 
+    /// Whether models are being loaded for the first time.
     pub fn is_starting(&self) -> bool {
         self.stage.load(Ordering::Acquire) == STARTING
     }
 
-    /// Waits for the end of the start. False at once when too many do so already.
+    /// Waits for the end of the start. Front ends ask before they answer anything but health checks. False at once where
+    /// too many requests do so already: this one is to be refused.
     pub async fn started(&self) -> bool {
         if !self.is_starting() {
             return true;

@@ -8,7 +8,7 @@ use galatea_telemetry::{
     CustomMetric,
     metrics::{CpuMetrics, FigureSource},
 };
-use galatea_types::{Result, product};
+use galatea_types::{LockExt, Result, product};
 
 use crate::{
     availability::Availability,
@@ -22,7 +22,7 @@ use crate::{
     options::EngineOptions,
     overrides::LoadOverrides,
     ready_models::ReadyModels,
-    regions::RegionTable,
+    regions::{RegionTable, SHARED_MEMORY},
     repository::{ConfigName, Repository, RepositoryRoot},
     served_model::ServedModel,
     server_access,
@@ -47,7 +47,7 @@ const EXTENSIONS: &[&str] = &[
 /// What front ends talk to: look-up of ready models, metadata, readiness, statistics; and the way to the manager,
 /// which loads and unloads.
 pub struct Engine {
-    options: EngineOptions,
+    options: Arc<EngineOptions>,
     repository: Arc<Repository>,
     lifecycle: Arc<Lifecycle>,
     models: Arc<ReadyModels>,
@@ -62,6 +62,7 @@ impl Engine {
     /// A server that has loaded nothing yet: see [`Engine::load_startup_models`].
     pub fn new(mut options: EngineOptions, backends: BackendRegistry) -> Arc<Self> {
         options.execution.sequence_memory = Arc::new(SequenceMemory::of(options.memory.clone()));
+        let options = Arc::new(options);
         let repository = Arc::new(Repository::new(
             options.repositories.clone(),
             ConfigName::new(&options.model_config_name),
@@ -69,7 +70,7 @@ impl Engine {
         ));
         let lifecycle = Arc::new(Lifecycle::by_clock(options.clock.clone()));
         let models = Arc::new(ReadyModels::new(lifecycle.clone(), options.has_namespaces));
-        let metrics = ServerMetrics::new(&options);
+        let metrics = ServerMetrics::new(options.clone());
         let manager = Arc::new_cyclic(|manager| {
             let server = server_access::new(manager.clone(), metrics.custom.clone(), &options);
             ModelManager::new(
@@ -83,7 +84,7 @@ impl Engine {
         });
         let control = Control::new(manager.clone(), options.load_thread_count);
         let availability = Availability::default();
-        let regions = Arc::new(RegionTable::of_system(options.memory.clone()));
+        let regions = Arc::new(RegionTable::new(SHARED_MEMORY, options.memory.clone()));
         Arc::new(Self {
             options,
             repository,
@@ -122,36 +123,9 @@ impl Engine {
         self.models.check_serving().is_ok()
     }
 
-    /// From now on the server is live and not ready, and requests wait in [`Engine::started`]: for front ends that
-    /// listen while models are loaded for the first time.
-    pub fn begin_start(&self) {
-        self.availability.begin_start();
-    }
-
-    /// The end of what [`Engine::begin_start`] began.
-    pub fn finish_start(&self) {
-        self.availability.finish_start();
-    }
-
-    /// Waits for the end of the start. Front ends ask before they answer anything but health checks. False where too
-    /// many requests do so already: this one is to be refused.
-    pub async fn started(&self) -> bool {
-        self.availability.started().await
-    }
-
-    /// Counts a request that a front end refused because the server exits.
-    pub fn count_refused_at_exit(&self) {
-        self.availability.count_refused_at_exit();
-    }
-
-    /// From now on the server is not ready, so that nobody sends new clients to it; it serves as before.
-    pub fn begin_leaving(&self) {
-        self.availability.begin_leaving();
-    }
-
-    /// Whether the server is about to exit and serves until then.
-    pub fn is_leaving(&self) -> bool {
-        self.availability.is_leaving()
+    /// Where the server is between its start and its exit.
+    pub fn availability(&self) -> &Availability {
+        &self.availability
     }
 
     /// Not while it starts and when it is about to exit. With strict readiness (the default) every model must be ready, with an instance that works; without
@@ -159,7 +133,8 @@ impl Engine {
     pub fn is_ready(&self) -> bool {
         self.availability.is_serving()
             && self.is_live()
-            && (!self.options.has_strict_readiness || self.is_every_model_ready())
+            && (!self.options.has_strict_readiness
+                || self.lifecycle.is_all_ready() && self.models.all_work())
     }
 
     /// The repositories that did not answer when they were last asked: where each is, and why. What is loaded from them
@@ -168,19 +143,9 @@ impl Engine {
         self.repository.problems()
     }
 
-    fn is_every_model_ready(&self) -> bool {
-        self.lifecycle.is_all_ready() && self.models.all_work()
-    }
-
     /// What blocks, without blocking: loads, unloads, and questions that take a while.
     pub fn control(&self) -> &Control {
         &self.control
-    }
-
-    /// Whether a model is ready, by its own check too. Blocks until that has answered: front ends use
-    /// [`Control::is_model_ready`].
-    pub fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
-        self.model(name, version).is_ok_and(|model| model.query_readiness())
     }
 
     /// The ready version asked for, or the highest. Takes no lock.
@@ -271,11 +236,6 @@ impl Engine {
         self.manager.check_control()
     }
 
-    /// Whether models are being loaded for the first time.
-    pub fn is_starting(&self) -> bool {
-        self.availability.is_starting()
-    }
-
     /// The last figures of the GPUs, where they are sampled.
     pub fn gpu_metrics(&self) -> Vec<GpuMetrics> {
         self.options.gpus.latest.latest()
@@ -283,7 +243,7 @@ impl Engine {
 
     /// CPU and memory of the machine; `None`: they are not asked for (`--allow-cpu-metrics=false`), or not known.
     pub fn cpu_metrics(&self) -> Option<CpuMetrics> {
-        self.metrics.cpu()
+        self.metrics.process.sample().cpu
     }
 
     /// What is in the repositories and what was ever loaded, sorted by namespace, name and version.
@@ -296,10 +256,7 @@ impl Engine {
     }
 
     fn check_initialized(&self) -> Result<()> {
-        match self.models.is_exiting() {
-            true => Ok(()),
-            false => self.models.check_serving(),
-        }
+        if self.models.is_exiting() { Ok(()) } else { self.models.check_serving() }
     }
 
     /// Statistics of every ready version, of one model's versions, or of one version.
@@ -326,7 +283,7 @@ impl Engine {
 
     /// Adds figures of another part of the server to [`Engine::metrics_text`].
     pub fn add_figures(&self, source: FigureSource) {
-        self.metrics.add_figures(source);
+        self.metrics.sources.lock_unpoisoned().push(source);
     }
 
     /// The first `most` series of a family that models define themselves.
@@ -337,13 +294,15 @@ impl Engine {
     /// Answers the requests that wait for models and that nobody waits for any more: what they hold is free before
     /// their turn comes. Returns how many there were.
     pub fn release_abandoned(&self) -> usize {
-        self.models.all().iter().map(|model| model.release_abandoned()).sum()
+        self.models.all().iter().map(|model| model.scheduler.release_abandoned()).sum()
     }
 
     /// Notes what the models are at, from which [`Engine::metrics_text`] tells their load. Meant for twice a second.
     pub fn sample_load(&self) {
         let now = self.options.clock.now();
-        self.models.all().iter().for_each(|model| model.sample_load(now));
+        for queue in self.models.all().iter().filter_map(|model| model.instances.as_ref()) {
+            queue.sample_load(now);
+        }
     }
 
     /// How loaded the server is: as much as the most loaded of its models ([`ServedModel::load`]).
@@ -362,7 +321,7 @@ impl Engine {
     /// Waits until no model has a request in flight, or `deadline` passes, without being ready: for clients whose
     /// connections are still open, and who are told to go away with each response. [`shutdown`](Self::shutdown) is next.
     pub fn drain(&self, deadline: Instant) {
-        self.begin_leaving();
+        self.availability.begin_leaving();
         exit::drain(&self.models, &self.lifecycle, deadline);
     }
 
@@ -372,7 +331,7 @@ impl Engine {
         self.begin_exit();
         let is_clean = exit::run(&self.models, &self.lifecycle, deadline);
         // Whatever is left at the deadline ends with the process.
-        self.manager.remove_override_files();
+        self.manager.loader.override_folders.close();
         is_clean
     }
 }

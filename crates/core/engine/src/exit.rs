@@ -25,11 +25,11 @@ pub(crate) fn drain(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Insta
 /// Waits until no model has a request in flight: one may still make requests of its own to others, which must be
 /// there until then.
 fn wait_for_requests(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) {
-    let clock = lifecycle.clock();
+    let clock = &lifecycle.clock;
     let mut report_at = clock.now() + REPORT_INTERVAL;
     // Again from the start after each wait: the model waited for may have called another meanwhile.
     while let Some(busy) = models.all().into_iter().find(|model| model.in_flight() > 0) {
-        if !busy.wait_until_idle(report_at.min(deadline)) && clock.now() >= deadline {
+        if !busy.scheduler.wait_until_idle(report_at.min(deadline)) && clock.now() >= deadline {
             return;
         }
         if clock.now() >= report_at {
@@ -40,7 +40,7 @@ fn wait_for_requests(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Inst
 }
 
 fn wait_for_unload(lifecycle: &Lifecycle, deadline: Instant) -> bool {
-    let clock = lifecycle.clock();
+    let clock = &lifecycle.clock;
     while !lifecycle.wait_until_idle(deadline.min(clock.now() + REPORT_INTERVAL)) {
         if clock.now() >= deadline {
             return false;
@@ -52,6 +52,6 @@ fn wait_for_unload(lifecycle: &Lifecycle, deadline: Instant) -> bool {
 }
 
 fn report_live_models(lifecycle: &Lifecycle, deadline: Instant) {
-    let left = lifecycle.clock().until(deadline).as_secs();
+    let left = lifecycle.clock.until(deadline).as_secs();
     log::info!("Timeout {left}: Found {} live models", lifecycle.live_count());
 }

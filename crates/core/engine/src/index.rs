@@ -1,7 +1,7 @@
 //! The repository index: what is there, and what became of it.
 
 use crate::{
-    lifecycle::{Lifecycle, PollFailure, READY, VersionState},
+    lifecycle::{Lifecycle, READY, VersionState},
     model_id::ModelId,
     repository::Repository,
 };
@@ -24,7 +24,6 @@ pub struct IndexEntry {
     pub excerpt: String,
 }
 
-/// What is in the repositories and what was ever loaded, sorted by namespace, name and version.
 pub(crate) fn list(
     repository: &Repository,
     lifecycle: &Lifecycle,
@@ -48,13 +47,12 @@ fn ambiguous(id: &ModelId) -> IndexEntry {
 }
 
 fn rows_of(id: &ModelId, lifecycle: &Lifecycle) -> Vec<IndexEntry> {
-    let versions = lifecycle.versions(id);
+    let (versions, excerpt) = (lifecycle.versions(id), lifecycle.excerpt(id));
     if versions.is_empty() {
-        let reason = lifecycle.poll_failure(id).map(PollFailure::into_reason);
+        let reason = lifecycle.poll_failure(id);
         let failed = row(id, None, reason.map(|reason| VersionState::Unavailable { reason }));
-        return vec![IndexEntry { excerpt: lifecycle.excerpt(id), ..failed }];
+        return vec![IndexEntry { excerpt, ..failed }];
     }
-    let excerpt = lifecycle.excerpt(id);
     let row = |(version, state)| match state {
         VersionState::Unavailable { .. } => {
             IndexEntry { excerpt: excerpt.clone(), ..row(id, Some(version), Some(state)) }

@@ -5,7 +5,7 @@ use std::path::Path;
 use galatea_config::{Diagnostic, FieldPath, InitialData, ModelConfig, Scheduling, SequenceState};
 use galatea_types::{Buffer, Code, DataType, Error, Result, Shape, Tensor};
 
-use crate::model_file::{DataFile, read_bytes, zeroed};
+use crate::model_file::{DataFile, Part, zeroed};
 
 /// Most bytes of one state at its beginning, which all sequences share.
 const MAX_BYTES: usize = 1 << 30;
@@ -56,12 +56,8 @@ impl FirstValue<'_> {
         let model = self.config.name();
         let file = DataFile { model, model_dir: self.model_dir, folder: FOLDER, name, missing };
         let is_text = self.state.data_type == DataType::Bytes;
-        let read = file.read(|mut from, length| match usize::try_from(length) {
-            Ok(length) if is_text && length <= MAX_BYTES => read_bytes(&mut from, length).map(Ok),
-            Ok(length) if !is_text && length >= size => read_bytes(&mut from, size).map(Ok),
-            _ => Ok(Err(length)),
-        })?;
-        read.map_err(|length| match is_text {
+        let part = if is_text { Part::AllUpTo(MAX_BYTES) } else { Part::First(size) };
+        file.read(part)?.map_err(|length| match is_text {
             true => self.too_large(dims),
             false => self.too_short(name, size, length),
         })

@@ -43,7 +43,10 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Mod
     let mut labels = Labels::new();
     for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
-        let text = read_file(file, model_dir).map_err(|source| ModelFileError {
+        // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
+        let inside = relative_inside(file).ok_or(io::ErrorKind::InvalidFilename.into());
+        let text = inside.and_then(|inside| read_text_file(&model_dir.join(inside)));
+        let text = text.map_err(|source| ModelFileError {
             model: config.name().to_string(),
             path: file.clone(),
             missing: "put the file there, or take label_filename out of the configuration",
@@ -71,12 +74,6 @@ pub(crate) fn inherit<'a>(
             }
         }
     }
-}
-
-/// Paths that lead out of the folder were refused before: this is no place to be wrong about it.
-fn read_file(file: &str, model_dir: &Path) -> io::Result<String> {
-    let inside = relative_inside(file).ok_or(io::ErrorKind::InvalidFilename)?;
-    read_text_file(&model_dir.join(inside))
 }
 
 #[cfg(test)]

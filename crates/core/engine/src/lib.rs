@@ -26,7 +26,6 @@ mod metrics;
 mod model_file;
 mod model_id;
 mod options;
-mod override_folders;
 mod overrides;
 mod prepare;
 mod ready_models;
@@ -37,10 +36,10 @@ mod server_access;
 mod startup;
 mod statistics;
 mod unloader;
-mod verbose;
 mod warm_up;
 
 pub use agents::{AgentAnswer, AgentContext, AgentRegistry, RepositoryAgent};
+pub use availability::Availability;
 pub use backend_registry::{BackendRegistry, InspectorRegistry, Registry};
 pub use backend_settings::BackendSettings;
 pub use control::Control;
@@ -53,8 +52,8 @@ pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
 pub use regions::{RegionDescription, RegionTable};
 pub use repository::{
-    FolderLease, FolderSnapshot, ForeignFile, LoadEvent, LoadFollower, LocalRoot, RenamingRoot,
-    RepositoryRoot, SAVED_MODEL_FILE, SingleModelRoot, config_of_file, foreign_file,
+    FolderLease, FolderSnapshot, ForeignFile, LoadEvent, LoadFollower, LocalRoot, RepositoryRoot,
+    SAVED_MODEL_FILE, SingleModelRoot, config_of_file, foreign_file,
 };
 pub use served_model::ServedModel;
 pub use startup::{FailedModels, ModelFailure, StartupError};

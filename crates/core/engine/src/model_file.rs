@@ -1,7 +1,6 @@
 //! Files of a model that its configuration names: reading them, and what is told of those that cannot be read.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -24,20 +23,34 @@ pub(crate) struct DataFile<'a> {
     pub missing: &'static str,
 }
 
+/// The bytes of a file that are wanted.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// So many that it begins with.
+    First(usize),
+    /// All, unless there are more.
+    AllUpTo(usize),
+}
+
 impl DataFile<'_> {
-    /// Reads it, if it is a regular file of the model's folder. `read` is told its length.
-    pub fn read<T>(
-        &self,
-        read: impl FnOnce(File, u64) -> io::Result<T>,
-    ) -> Result<T, ModelFileError> {
+    /// Reads a part of it, if it is a regular file of the model's folder. Where it is too short or too long for that: its
+    /// length.
+    pub fn read(&self, part: Part) -> Result<Result<Buffer, u64>, ModelFileError> {
         // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
         let inside = relative_inside(self.name).ok_or(io::ErrorKind::InvalidFilename.into());
         let opened = inside.and_then(|path| {
             galatea_regular_files::open(&self.model_dir.join(self.folder).join(path))
         });
-        let done = opened.and_then(|opened| {
+        let done = opened.and_then(|mut opened| {
             let length = opened.metadata()?.len();
-            read(opened, length)
+            let size = match (part, usize::try_from(length)) {
+                (Part::First(size), _) if length >= size as u64 => size,
+                (Part::AllUpTo(most), Ok(length)) if length <= most => length,
+                _ => return Ok(Err(length)),
+            };
+            let mut block = zeroed(size)?;
+            opened.read_exact(block.as_mut_slice())?;
+            Ok(Ok(block.freeze()))
         });
         done.map_err(|source| ModelFileError {
             model: self.model.to_owned(),
@@ -46,13 +59,6 @@ impl DataFile<'_> {
             source,
         })
     }
-}
-
-/// The first bytes of a file.
-pub(crate) fn read_bytes(from: &mut File, size: usize) -> io::Result<Buffer> {
-    let mut block = zeroed(size)?;
-    from.read_exact(block.as_mut_slice())?;
-    Ok(block.freeze())
 }
 
 /// A block of so many bytes, all 0.

@@ -82,7 +82,6 @@ impl ReadyModels {
         self.stage.store(Stage::NotInitialized as u8, Ordering::Release);
     }
 
-    /// Whether requests of clients are taken.
     pub fn check_serving(&self) -> Result<()> {
         if self.is_at(Stage::Serving) {
             return Ok(());
@@ -233,11 +232,10 @@ impl ReadyModels {
         versions.cloned().unwrap_or_default()
     }
 
-    /// Every ready version, by name and number.
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
         let table = self.table.load();
         let mut models: Vec<_> = table.values().flat_map(Named::models).cloned().collect();
-        models.sort_by(|a, b| (a.id(), a.version()).cmp(&(b.id(), b.version())));
+        models.sort_by(|a, b| (&a.id, a.version).cmp(&(&b.id, b.version)));
         models
     }
 
@@ -251,9 +249,9 @@ impl ReadyModels {
     pub fn replace(&self, id: &ModelId, ready: ReadyVersions) {
         let is_closed = self.lock();
         for (&version, model) in &ready {
-            self.lifecycle.loaded(id, version, model.generation());
+            self.lifecycle.loaded(id, version, model.generation);
             if *is_closed {
-                self.lifecycle.unloading(id, version, model.generation());
+                self.lifecycle.unloading(id, version, model.generation);
             }
         }
         if *is_closed {
@@ -265,7 +263,7 @@ impl ReadyModels {
         };
         let replaced: Vec<_> = old.iter().filter(|(v, m)| !is_kept(v, m)).collect();
         for (version, model) in &replaced {
-            self.lifecycle.unloading(id, **version, model.generation());
+            self.lifecycle.unloading(id, **version, model.generation);
         }
         let mut table = Table::clone(&self.table.load());
         if !ready.is_empty() {
@@ -277,7 +275,7 @@ impl ReadyModels {
             known.clear();
         }
         self.table.store(Arc::new(table));
-        replaced.iter().for_each(|(_, model)| model.expect_no_more());
+        replaced.iter().for_each(|(_, model)| model.scheduler.expect_no_more());
         self.lifecycle.touch();
     }
 
@@ -287,8 +285,8 @@ impl ReadyModels {
         *is_closed = true;
         let old = self.table.swap(Arc::default());
         for model in old.values().flat_map(Named::models) {
-            self.lifecycle.unloading(model.id(), model.version(), model.generation());
-            model.expect_no_more();
+            self.lifecycle.unloading(&model.id, model.version, model.generation);
+            model.scheduler.expect_no_more();
         }
     }
 

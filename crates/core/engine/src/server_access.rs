@@ -44,7 +44,7 @@ impl InferTarget for Access {
     ) -> Result<(), Refused> {
         let found = self
             .manager()
-            .and_then(|m| m.models().for_model(&request.model_name, request.model_version));
+            .and_then(|m| m.models.for_model(&request.model_name, request.model_version));
         match found {
             Ok(model) => model.infer(request, context, responder),
             Err(error) => {
@@ -55,7 +55,7 @@ impl InferTarget for Access {
     }
 
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool> {
-        Ok(self.manager()?.models().for_model(model, version)?.config().is_decoupled())
+        Ok(self.manager()?.models.for_model(model, version)?.config().is_decoupled())
     }
 }
 
@@ -75,7 +75,7 @@ impl ModelControl for Access {
 
     /// Blocks while the model answers, if it has a check of its own.
     fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
-        let model = self.manager().and_then(|m| m.models().for_client(name, version));
+        let model = self.manager().and_then(|m| m.models.for_client(name, version));
         model.is_ok_and(|model| model.query_readiness())
     }
 }

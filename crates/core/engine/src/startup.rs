@@ -5,11 +5,13 @@ use std::fmt;
 use galatea_types::{Code, Error};
 
 /// Why not every model that is loaded at start is ready.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StartupError {
     /// Loading could not be carried out at all: a repository cannot be read, for example.
-    Aborted(Error),
+    #[error("{0}")]
+    Aborted(#[source] Error),
     /// Some or all models failed; the others are ready.
+    #[error(transparent)]
     Models(FailedModels),
 }
 
@@ -42,21 +44,9 @@ impl StartupError {
     }
 }
 
-impl fmt::Display for StartupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Aborted(error) => error.fmt(f),
-            Self::Models(models) => models.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for StartupError {
+impl std::error::Error for FailedModels {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Aborted(error) => Some(error),
-            Self::Models(models) => models.failures.first().map(|first| &first.error as _),
-        }
+        self.failures.first().map(|first| &first.error as _)
     }
 }
 
@@ -70,19 +60,12 @@ impl fmt::Display for FailedModels {
             ready => write!(f, "failed to load {failed} of {} models", failed + ready)?,
         }
         write!(f, " ({})", names.join(", "))?;
-        match self.failures.first() {
-            Some(first) => {
-                let message = first.error.message();
-                let reason = message.lines().next().unwrap_or_default();
-                let reason = reason.trim_end().trim_end_matches("; its last lines:");
-                write!(f, ": {}", reason.trim_end_matches([';', ':']))?;
-                match frame_in(message) {
-                    Some(frame) => write!(f, " ({frame})"),
-                    None => Ok(()),
-                }
-            }
-            None => Ok(()),
-        }
+        let Some(first) = self.failures.first() else { return Ok(()) };
+        let message = first.error.message();
+        let reason = message.lines().next().unwrap_or_default();
+        let reason = reason.trim_end().trim_end_matches("; its last lines:");
+        write!(f, ": {}", reason.trim_end_matches([';', ':']))?;
+        frame_in(message).map_or(Ok(()), |frame| write!(f, " ({frame})"))
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) fn select(
     name: Option<&str>,
     version: Option<i64>,
 ) -> Result<Vec<ModelStatisticsEntry>> {
-    models.retain(|m| name.is_none_or(|n| *m.id().name == *n));
-    if name.is_some() && models.iter().any(|m| m.id() != models[0].id()) {
+    models.retain(|m| name.is_none_or(|n| *m.id.name == *n));
+    if name.is_some() && models.iter().any(|m| m.id != models[0].id) {
         models.clear();
     }
     if let Some(name) = name.filter(|_| models.is_empty()) {
@@ -39,13 +39,10 @@ pub(crate) fn select(
         let text = format!("requested model version is not available for model '{name}'");
         return Err(Error::invalid_arg(text));
     }
-    Ok(models.iter().map(|m| entry(m)).collect())
-}
-
-fn entry(model: &ServedModel) -> ModelStatisticsEntry {
-    ModelStatisticsEntry {
-        name: model.config().name().to_string(),
-        version: model.version(),
-        statistics: model.statistics().snapshot(),
-    }
+    let entry = |model: &Arc<ServedModel>| ModelStatisticsEntry {
+        name: model.config.name().to_string(),
+        version: model.version,
+        statistics: model.statistics.snapshot(),
+    };
+    Ok(models.iter().map(entry).collect())
 }

@@ -32,7 +32,6 @@ pub(crate) struct UnloadJob {
 pub(crate) struct Unloader(mpsc::Sender<UnloadJob>);
 
 impl Unloader {
-    /// Starts the thread.
     pub fn start(lifecycle: Arc<Lifecycle>) -> Self {
         let (sender, jobs) = mpsc::channel();
         let body = move || start_each(jobs, &lifecycle);
@@ -67,7 +66,7 @@ fn run(job: UnloadJob, lifecycle: &Lifecycle) {
     let UnloadJob { model, version, generation, scheduler, lease } = job;
     lease.tell(LoadEvent::Unload);
     scheduler.close();
-    while !scheduler.drain(lifecycle.clock().now() + REPORT_INTERVAL) {
+    while !scheduler.drain(lifecycle.clock.now() + REPORT_INTERVAL) {
         log::warn!(
             model = *model.name, version;
             "'{model}' version {version} still has {} requests to answer",

@@ -124,24 +124,16 @@ impl Head {
         let elements = shape.element_count().ok_or(DecodeError::Type)?;
         let fits = match data_type.byte_size() {
             Some(size) => elements.checked_mul(size) == Some(length),
-            None => has_elements(&data, elements),
+            None => {
+                let mut found = byte_strings::elements(&data);
+                found.try_fold(0, |count, element| element.map(|_| count + 1)) == Ok(elements)
+            }
         };
         if !fits {
             return Err(DecodeError::Data);
         }
         Ok(Tensor::new(name, data_type, shape, data))
     }
-}
-
-fn has_elements(data: &[u8], expected: usize) -> bool {
-    let mut count = 0;
-    for element in byte_strings::elements(data) {
-        if element.is_err() {
-            return false;
-        }
-        count += 1;
-    }
-    count == expected
 }
 
 /// What is left to read.

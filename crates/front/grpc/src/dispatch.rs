@@ -98,13 +98,15 @@ impl Dispatcher {
         let incoming = (request, context.unread.reader());
         held.guard = state.in_flight.try_begin();
         if held.guard.is_none() {
-            state.engine.count_refused_at_exit();
+            state.engine.availability().count_refused_at_exit();
             return Begun::Answered(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
         }
         if let Err(error) = dispatcher.check_room(&mut held.memory) {
             return Begun::Answered(told.refused(error).into_http());
         }
-        if state.engine.is_starting() && !is_health_check(route, incoming.0.uri().path()) {
+        if state.engine.availability().is_starting()
+            && !is_health_check(route, incoming.0.uri().path())
+        {
             let context = context.clone();
             return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
         }
@@ -329,7 +331,7 @@ async fn begin_when_started(
     mut told: Told,
 ) -> Begun {
     let dispatcher = &context.dispatcher;
-    if !dispatcher.state.engine.started().await {
+    if !dispatcher.state.engine.availability().started().await {
         return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
     }
     Begun::Answering(dispatcher.answering(route, incoming, &context, told))

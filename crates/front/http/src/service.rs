@@ -200,9 +200,9 @@ impl Service {
     /// Of a server that ends, or that starts and has enough requests waiting.
     async fn refusal(&self, content_type: &'static str) -> Option<Response> {
         let reason = if self.state.in_flight.is_closed() {
-            self.state.engine.count_refused_at_exit();
+            self.state.engine.availability().count_refused_at_exit();
             "Server exiting"
-        } else if !self.state.engine.started().await {
+        } else if !self.state.engine.availability().started().await {
             STARTING
         } else {
             return None;

@@ -152,7 +152,7 @@ impl Server {
     /// # Errors
     /// When a front end or a thread cannot be started, or a model cannot be loaded and the options end the server then.
     pub fn serve(&mut self) -> Result<Start> {
-        self.engine.begin_start();
+        self.engine.availability().begin_start();
         self.front_ends.start_early(&self.engine, &self.options)?;
         let Some(loaded) = self.load_unless_stopped()? else { return Ok(Start::Interrupted) };
         banner::log_tables(&self.engine, &self.backends, &self.options, loaded.is_err());
@@ -165,7 +165,7 @@ impl Server {
         self.poller = poller.transpose().context(NO_THREAD)?;
         exposure::warn(&self.options);
         // Before the lines that scripts wait for.
-        self.engine.finish_start();
+        self.engine.availability().finish_start();
         self.front_ends.start(&self.engine, &self.options)?;
         Ok(Start::Complete)
     }
@@ -176,7 +176,7 @@ impl Server {
         let _ = self.events.recv();
         let delay = self.options.drain_delay;
         if !delay.is_zero() {
-            self.engine.begin_leaving();
+            self.engine.availability().begin_leaving();
             self.stop.set_stopping(false);
             let seconds = delay.as_secs();
             log::info!("Serving {seconds} seconds more without being ready (--drain-delay-secs)");

@@ -7,9 +7,7 @@ mod cache;
 mod key_set;
 mod ring_provider;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 
 use std::sync::Arc;

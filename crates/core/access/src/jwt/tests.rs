@@ -1,12 +1,12 @@
 //! Tokens that are good, and all the ways in which one is not.
 
+pub(crate) mod issuer;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use serde_json::{Value, json};
 
-use super::{
-    KeySet, KeySetError,
-    testing::{Issuer, JWT, NOW, with},
-};
+use self::issuer::{Issuer, JWT, NOW, with};
+use super::{KeySet, KeySetError};
 use crate::{action::Action, grantee::Grantee, policy::Policy, refusal::AuthFailure};
 
 struct Verifier {

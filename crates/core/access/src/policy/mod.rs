@@ -1,6 +1,5 @@
 //! A policy: who is known, and what each may do. Checked: one that was read is whole.
 
-mod error;
 mod read;
 mod table;
 #[cfg(test)]
@@ -10,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use galatea_types::Identity;
 
-pub use self::{error::PolicyError, read::MAX_POLICY};
+pub use self::{read::MAX_POLICY, table::PolicyError};
 use crate::{
     action::Action,
     digest::Digest,
@@ -27,9 +26,10 @@ pub struct Policy {
     certificates: Vec<CertificateRule>,
     jwt: Option<JwtRules>,
     grants: Vec<(Whose, Grant)>,
-    open: OpenRoutes,
-    /// Where nobody has to say who it is: what anybody may do.
-    anybody: Option<Arc<Grantee>>,
+    /// `None`: the policy does not say, and health is.
+    open: Option<Vec<OpenRoute>>,
+    /// Whom every client counts as, where nobody has to say who it is.
+    pub(crate) anybody: Option<Arc<Grantee>>,
 }
 
 /// What a certificate whose subject matches is worth.
@@ -52,33 +52,17 @@ enum Whose {
 
 /// What anybody may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OpenRoutes {
-    health: bool,
-    model_ready: bool,
-    metrics: bool,
-    server_metadata: bool,
+enum OpenRoute {
+    Health,
+    ModelReady,
+    Metrics,
+    ServerMetadata,
 }
 
-impl Default for OpenRoutes {
-    fn default() -> Self {
-        Self { health: true, model_ready: false, metrics: false, server_metadata: false }
-    }
-}
-
-impl OpenRoutes {
-    const NONE: Self =
-        Self { health: false, model_ready: false, metrics: false, server_metadata: false };
-    const NAMES: [&str; 4] = ["health", "model-ready", "metrics", "server-metadata"];
-
-    /// `None`: there is no such route.
-    fn named(&mut self, name: &str) -> Option<&mut bool> {
-        match name {
-            "health" => Some(&mut self.health),
-            "model-ready" => Some(&mut self.model_ready),
-            "metrics" => Some(&mut self.metrics),
-            "server-metadata" => Some(&mut self.server_metadata),
-            _ => None,
-        }
+galatea_types::names! {
+    /// As it is written in a policy.
+    OpenRoute::name {
+        Health = "health", ModelReady = "model-ready", Metrics = "metrics", ServerMetadata = "server-metadata",
     }
 }
 
@@ -92,20 +76,16 @@ impl Policy {
         Self { anybody: Some(Arc::new(Grantee::anybody(grant))), ..Self::default() }
     }
 
-    /// Whom every client counts as, where nobody has to say who it is.
-    pub(crate) fn anybody(&self) -> Option<&Arc<Grantee>> {
-        self.anybody.as_ref()
-    }
-
     /// Whether anybody may do this.
     pub(crate) fn is_open(&self, action: &Action<'_>) -> bool {
-        match action {
-            Action::Live => self.open.health,
-            Action::ModelReady(_) | Action::SomethingReady => self.open.model_ready,
-            Action::Metrics => self.open.metrics,
-            Action::ServerMetadata => self.open.server_metadata,
-            _ => false,
-        }
+        let route = match action {
+            Action::Live => OpenRoute::Health,
+            Action::ModelReady(_) | Action::SomethingReady => OpenRoute::ModelReady,
+            Action::Metrics => OpenRoute::Metrics,
+            Action::ServerMetadata => OpenRoute::ServerMetadata,
+            _ => return false,
+        };
+        self.open.as_deref().unwrap_or(&[OpenRoute::Health]).contains(&route)
     }
 
     /// The owner of a key.
@@ -160,10 +140,7 @@ impl Policy {
             && self.keys.is_empty()
             && self.certificates.is_empty()
             && self.jwt.is_none();
-        let closed = is_closed.then(|| {
-            "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered"
-                .to_owned()
-        });
-        closed.into_iter().collect()
+        let closed = "the policy has no [[keys]], no [[certificates]] and no [jwt]: only open routes are answered";
+        is_closed.then(|| closed.to_owned()).into_iter().collect()
     }
 }

@@ -9,7 +9,7 @@ use toml::{
 };
 
 use super::{
-    CertificateRule, OpenRoutes, Policy, PolicyError, Whose,
+    CertificateRule, OpenRoute, Policy, PolicyError, Whose,
     table::{Fields, Result, Source, shown},
 };
 use crate::{
@@ -98,40 +98,55 @@ fn tables<'s>(source: Source<'_>, root: &'s DeTable<'s>, name: &str) -> Result<V
     })
 }
 
-fn open_routes(fields: &Fields<'_>) -> Result<OpenRoutes> {
-    let Some(names) = fields.texts("routes", r#"["health"]"#)? else {
-        return Ok(OpenRoutes::default());
+/// What a list of names means. `wrong`: the text about a name out of it that is none of `known`, and what to do.
+fn named<T: Copy, const N: usize>(
+    fields: &Fields<'_>,
+    (field, example): (&str, &str),
+    known: [T; N],
+    name_of: fn(T) -> &'static str,
+    wrong: impl Fn(&str) -> (String, String),
+) -> Result<Option<Vec<T>>> {
+    let Some(names) = fields.texts(field, example)? else { return Ok(None) };
+    let meant = names.iter().map(|name| {
+        known.into_iter().find(|one| name_of(*one) == name.value).ok_or_else(|| {
+            let (text, advice) = wrong(name.value);
+            fields.wrong_value(name, text, advice)
+        })
+    });
+    meant.collect::<Result<_>>().map(Some)
+}
+
+fn open_routes(fields: &Fields<'_>) -> Result<Option<Vec<OpenRoute>>> {
+    let wrong = |name: &str| {
+        let known = OpenRoute::ALL.map(OpenRoute::name);
+        (format!("'{}' cannot be open", shown(name)), advice(name, known, "these can be open: "))
     };
-    let mut open = OpenRoutes::NONE;
-    for name in &names {
-        *open.named(name.value).ok_or_else(|| {
-            let advice = match nearest(name.value, OpenRoutes::NAMES)[..] {
-                [one, ..] => format!("did you mean \"{one}\"?"),
-                [] => format!("these can be open: {}", OpenRoutes::NAMES.join(", ")),
-            };
-            fields.wrong_value(name, format!("'{}' cannot be open", shown(name.value)), advice)
-        })? = true;
+    named(fields, ("routes", r#"["health"]"#), OpenRoute::ALL, OpenRoute::name, wrong)
+}
+
+/// What to write instead of a name that is none of `known`, which `list` introduces.
+fn advice<const N: usize>(name: &str, known: [&str; N], list: &str) -> String {
+    match nearest(name, known)[..] {
+        [one, ..] => format!("did you mean \"{one}\"?"),
+        [] => format!("{list}{}", known.join(", ")),
     }
-    Ok(open)
 }
 
 /// What is written as `roles` and `models`; `None` without roles.
 fn grant(fields: &Fields<'_>) -> Result<Option<Grant>> {
     let models = models(fields)?;
-    let Some(names) = fields.texts("roles", ROLES)? else {
+    let wrong = |name: &str| {
+        let advice = advice(name, Role::ALL.map(Role::name), "roles are ");
+        (format!("there is no role '{}'", shown(name)), advice)
+    };
+    let Some(roles) = named(fields, ("roles", ROLES), Role::ALL, Role::name, wrong)? else {
         if models.is_some() {
             let text = "'models' says for which models roles are granted, and there are no 'roles'";
             return Err(fields.wrong("models", text, format!("add roles = {ROLES}")));
         }
         return Ok(None);
     };
-    let mut roles = RoleSet::default();
-    for name in &names {
-        roles.insert(Role::named(name.value).ok_or_else(|| {
-            let text = format!("there is no role '{}'", shown(name.value));
-            fields.wrong_value(name, text, Role::advice(name.value))
-        })?);
-    }
+    let roles: RoleSet = roles.into_iter().collect();
     if roles.is_empty() {
         return Err(fields.wrong("roles", "'roles' is empty", format!("write roles = {ROLES}")));
     }
@@ -266,21 +281,18 @@ fn jwt_rules(fields: &Fields<'_>) -> Result<JwtRules> {
 
 fn algorithms(fields: &Fields<'_>) -> Result<Vec<SigningAlgorithm>> {
     const ALL: [SigningAlgorithm; 3] = SigningAlgorithm::ALL;
-    let Some(names) = fields.texts("algorithms", r#"["RS256", "ES256", "EdDSA"]"#)? else {
-        return Ok(ALL.to_vec());
+    let wrong = |name: &str| {
+        let text = format!("tokens signed by '{}' are not taken", shown(name));
+        (text, "algorithms are RS256, ES256, EdDSA".to_owned())
     };
-    let known = |name: &str| ALL.into_iter().find(|algorithm| algorithm.name() == name);
-    let all = names.iter().map(|name| {
-        known(name.value).ok_or_else(|| {
-            let text = format!("tokens signed by '{}' are not taken", shown(name.value));
-            fields.wrong_value(name, text, "algorithms are RS256, ES256, EdDSA")
-        })
-    });
-    let all: Vec<_> = all.collect::<Result<_>>()?;
-    if all.is_empty() {
-        return Err(fields.wrong("algorithms", "'algorithms' is empty", "leave it out for all"));
+    let field = ("algorithms", r#"["RS256", "ES256", "EdDSA"]"#);
+    match named(fields, field, ALL, SigningAlgorithm::name, wrong)? {
+        None => Ok(ALL.to_vec()),
+        Some(all) if all.is_empty() => {
+            Err(fields.wrong("algorithms", "'algorithms' is empty", "leave it out for all"))
+        }
+        Some(all) => Ok(all),
     }
-    Ok(all)
 }
 
 fn key_source(fields: &Fields<'_>) -> Result<KeySource> {

@@ -9,7 +9,21 @@ use toml::{
 };
 use toml_datetime::{Datetime, Offset};
 
-use super::error::PolicyError;
+/// A mistake in a policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {text}; {advice}")]
+pub struct PolicyError {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}
 
 pub(super) type Result<T> = std::result::Result<T, PolicyError>;
 
@@ -24,19 +38,29 @@ pub(super) struct Source<'s> {
 }
 
 impl Source<'_> {
+    /// The mistake at the bytes `span` of the text.
     pub fn error(
         &self,
         span: Range<usize>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
-        PolicyError::at((self.file, self.text), span, text, advice)
+        let source = self.text;
+        let before = source.get(..span.start.min(source.len())).unwrap_or(source);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        PolicyError {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            text: text.into(),
+            advice: advice.into(),
+        }
     }
 }
 
 /// A value and where it stands.
-pub(super) struct Placed<T> {
-    pub value: T,
+pub(super) struct Placed<'s> {
+    pub value: &'s str,
     pub span: Range<usize>,
 }
 
@@ -92,9 +116,9 @@ impl<'s> Fields<'s> {
     }
 
     /// A mistake of a value.
-    pub fn wrong_value<T>(
+    pub fn wrong_value(
         &self,
-        value: &Placed<T>,
+        value: &Placed<'_>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
@@ -106,7 +130,7 @@ impl<'s> Fields<'s> {
         self.wrong(field, text, format!("write {field} = {example}"))
     }
 
-    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<&'s str>>> {
+    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<'s>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(text) if !text.is_empty() => Ok(Some(Placed { value: text, span: value.span() })),
@@ -114,7 +138,7 @@ impl<'s> Fields<'s> {
         }
     }
 
-    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<&'s str>> {
+    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<'s>> {
         self.text(field, example)?.ok_or_else(|| {
             let text = format!("{} has no '{field}'", self.name);
             self.source.error(self.span(), text, format!("add {field} = {example}"))
@@ -122,7 +146,7 @@ impl<'s> Fields<'s> {
     }
 
     /// A list of texts, or one text.
-    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<&'s str>>>> {
+    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<'s>>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let wrong = || self.kind(field, "a list of texts", example);
         if let DeValue::Array(list) = value.get_ref() {

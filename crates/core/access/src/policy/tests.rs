@@ -79,6 +79,11 @@ fn a_mistake_is_told_with_its_place_and_what_to_do() {
         &key("roles = [\"infer\", \"raed\"]"),
         "p.toml:4:19: there is no role 'raed'; did you mean \"read\"?",
     );
+    wrong(&key("roles = \"infr\""), "p.toml:4:9: there is no role 'infr'; did you mean \"infer\"?");
+    wrong(
+        &key("roles = \"superuser\""),
+        "p.toml:4:9: there is no role 'superuser'; roles are infer, read, control, admin",
+    );
     wrong(
         &key("models = \"a\""),
         "p.toml:4:10: 'models' says for which models roles are granted, and there are no 'roles'; add roles = [\"infer\", \"read\"]",

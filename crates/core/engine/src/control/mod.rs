@@ -1,11 +1,9 @@
 //! Loads, unloads and questions that take a while: on threads of their own, so that front ends wait without one.
 //!
-//! Each class of operation ([`operation::Class`]) has a number of threads that the others cannot take: however many
+//! Each class of operation ([`queue::Class`]) has a number of threads that the others cannot take: however many
 //! loads wait, the index and the readiness of models are answered. Of several operations on one model one runs at
 //! a time; the others wait without a thread, and those that want the same are done once.
 
-mod error;
-mod operation;
 mod pool;
 mod queue;
 
@@ -15,7 +13,10 @@ use galatea_telemetry::{families, metrics::Figures};
 use galatea_types::Result;
 use tokio::sync::oneshot;
 
-use self::{operation::Operation, pool::Pool, queue::Limit};
+use self::{
+    pool::{PendingOperation, Pool, panicked},
+    queue::{Limit, Operation},
+};
 use crate::{manager::ModelManager, overrides::LoadOverrides};
 
 /// Callers of one class that may wait; more are refused.
@@ -27,7 +28,6 @@ const UNLOAD_THREADS: usize = 4;
 /// Models that are asked at a time whether they are ready. One that does not answer keeps a thread.
 const READINESS_THREADS: usize = 16;
 
-/// Queries at a time.
 const QUERY_THREADS: usize = 2;
 
 /// What front ends use of the engine that may block: every method returns at once, with a future of the result.
@@ -59,10 +59,7 @@ impl Control {
     ) -> impl Future<Output = Result<()>> + Send + use<> {
         let has_overrides = !overrides.is_empty();
         let operation = Operation::Load { model: model.clone(), has_overrides };
-        let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
-        let load = move || manager.load(&model, overrides).map(|()| true);
-        let submitted = allowed.map(|()| self.pool.submit(operation, load));
-        async { submitted?.await.map(drop) }
+        self.change(operation, model, |manager, model| manager.load(model, overrides))
     }
 
     /// [`Engine::unload_model`](crate::Engine::unload_model).
@@ -75,9 +72,21 @@ impl Control {
         with_dependents: bool,
     ) -> impl Future<Output = Result<()>> + Send + use<> {
         let operation = Operation::Unload { model: model.clone(), with_dependents };
+        self.change(operation, model, move |manager, model| manager.unload(model, with_dependents))
+    }
+
+    fn change<W>(
+        &self,
+        operation: Operation,
+        model: String,
+        work: W,
+    ) -> impl Future<Output = Result<()>> + Send + use<W>
+    where
+        W: FnOnce(&ModelManager, &str) -> Result<()> + Send + 'static,
+    {
         let (manager, allowed) = (self.manager.clone(), self.manager.check_call(&model));
-        let unload = move || manager.unload(&model, with_dependents).map(|()| true);
-        let submitted = allowed.map(|()| self.pool.submit(operation, unload));
+        let work = move || work(&manager, &model).map(|()| true);
+        let submitted = allowed.map(|()| self.pool.submit(operation, work));
         async { submitted?.await.map(drop) }
     }
 
@@ -90,7 +99,7 @@ impl Control {
         model: &str,
         version: Option<i64>,
     ) -> impl Future<Output = Result<bool>> + Send + use<> {
-        let models = self.manager.models();
+        let models = &self.manager.models;
         let serving = models.check_serving();
         let asked = match models.for_client(model, version) {
             Ok(found) if found.is_ready() && found.has_readiness_check() => {
@@ -109,11 +118,11 @@ impl Control {
     }
 
     /// The model is looked up again when its turn comes: it may have been loaded again.
-    fn ask(&self, model: String, version: Option<i64>) -> pool::PendingOperation {
+    fn ask(&self, model: String, version: Option<i64>) -> PendingOperation {
         let operation = Operation::Readiness { model: model.clone(), version };
         let manager = self.manager.clone();
         self.pool.submit(operation, move || {
-            let found = manager.models().for_client(&model, version);
+            let found = manager.models.for_client(&model, version);
             Ok(found.is_ok_and(|found| found.query_readiness()))
         })
     }
@@ -131,11 +140,10 @@ impl Control {
         let done = self.pool.submit(Operation::Query, move || Ok(sender.send(work()).is_ok()));
         async {
             done.await?;
-            result.await.map_err(|_| error::panicked())
+            result.await.map_err(|_| panicked())
         }
     }
 
-    /// How many operations of each class run and wait.
     pub(crate) fn add_figures(&self, figures: &mut Figures) {
         for (class, counts) in self.pool.counts() {
             figures.set_labelled(&families::CONTROL_RUNNING, class.label(), counts.running);

@@ -9,14 +9,10 @@ use std::{
     time::Duration,
 };
 
-use galatea_types::{CondvarExt, LockExt};
+use galatea_types::{CondvarExt, Error, LockExt};
 use tokio::sync::oneshot;
 
-use super::{
-    error::{exiting, no_thread, panicked},
-    operation::{Class, Operation},
-    queue::{Job, Limit, Limits, Outcome, Queue},
-};
+use super::queue::{Class, Job, Limit, Limits, Operation, Outcome, Queue};
 
 /// How long a thread waits for work before it ends.
 const IDLE_TIME: Duration = Duration::from_secs(5);
@@ -35,7 +31,6 @@ struct Shared {
 struct State {
     queue: Queue,
     thread_count: usize,
-    /// Threads that wait for work.
     idle_count: usize,
     refuses_loads: bool,
     is_dropped: bool,
@@ -120,7 +115,8 @@ impl Shared {
         if let Err((job, error)) = pushed {
             job.refuse(error);
         }
-        stranded.into_iter().for_each(|job| job.refuse(no_thread()));
+        let no_thread = "no thread can be started for the operation: try again later";
+        stranded.into_iter().for_each(|job| job.refuse(Error::unavailable(no_thread)));
     }
 
     /// Takes jobs out of the queue. That may let another one run.
@@ -148,7 +144,6 @@ impl Shared {
         }
     }
 
-    /// The body of each thread.
     fn serve(self: Arc<Self>) {
         let mut state = self.lock();
         while !state.is_dropped {
@@ -206,4 +201,13 @@ impl Drop for PendingOperation {
         // Dropped outside of the lock: the files of a load may be large.
         drop(self.shared.take(Queue::take_unwanted));
     }
+}
+
+fn exiting() -> Error {
+    Error::unavailable("Server exiting")
+}
+
+/// The error of an operation that has no result of its own.
+pub(super) fn panicked() -> Error {
+    Error::internal("the operation ended without a result")
 }

@@ -2,13 +2,91 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use galatea_types::{Error, Result};
+use galatea_types::{Code, Error, Result};
 use tokio::sync::oneshot;
 
-use super::{
-    error,
-    operation::{Class, Operation},
-};
+/// One operation, as far as the queue has to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// `has_overrides`: the request brings a configuration or files.
+    Load {
+        model: String,
+        has_overrides: bool,
+    },
+    Unload {
+        model: String,
+        with_dependents: bool,
+    },
+    /// A question to the model itself.
+    Readiness {
+        model: String,
+        version: Option<i64>,
+    },
+    /// Reading the repository, or anything else that takes a while and ends.
+    Query,
+}
+
+/// Operations of one class have a number of threads that no other class can take from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Load,
+    Unload,
+    Readiness,
+    Query,
+}
+
+/// What an operation is about: of those about the same subject one runs at a time, in the order they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Subject<'a> {
+    /// Which versions of this model are loaded.
+    Model(&'a str),
+    /// What a version says about itself.
+    Readiness(&'a str, Option<i64>),
+}
+
+impl Operation {
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Load { .. } => Class::Load,
+            Self::Unload { .. } => Class::Unload,
+            Self::Readiness { .. } => Class::Readiness,
+            Self::Query => Class::Query,
+        }
+    }
+
+    /// `None`: it runs beside any other.
+    fn subject(&self) -> Option<Subject<'_>> {
+        match self {
+            Self::Load { model, .. } | Self::Unload { model, .. } => Some(Subject::Model(model)),
+            Self::Readiness { model, version } => Some(Subject::Readiness(model, *version)),
+            Self::Query => None,
+        }
+    }
+
+    /// Whether doing it once answers every caller who asked for it before it began.
+    fn can_be_shared(&self) -> bool {
+        !matches!(self, Self::Load { has_overrides: true, .. } | Self::Query)
+    }
+}
+
+galatea_types::names! {
+    /// For the label of a figure.
+    pub(super) Class::label {
+        Load = "load", Unload = "unload", Readiness = "readiness", Query = "query",
+    }
+}
+
+impl Class {
+    /// For the text of a refusal.
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Load => "loads of models",
+            Self::Unload => "unloads of models",
+            Self::Readiness => "questions to models whether they are ready",
+            Self::Query => "queries",
+        }
+    }
+}
 
 /// How an operation ended; the value is that of a question.
 pub(super) type Outcome = Result<bool>;
@@ -21,10 +99,6 @@ pub(super) struct Job {
 }
 
 impl Job {
-    fn is_wanted(&self) -> bool {
-        self.callers.iter().any(|caller| !caller.is_closed())
-    }
-
     /// Answers everyone who waits for it.
     pub fn answer(callers: Vec<oneshot::Sender<Outcome>>, outcome: &Outcome) {
         for caller in callers {
@@ -66,7 +140,11 @@ impl Queue {
         let class = job.operation.class();
         let limit = self.limits[class as usize].waiting;
         if self.waiting_callers(class) >= limit {
-            return Err((job, error::queue_full(class.plural(), limit)));
+            let text = format!(
+                "too many {} are waiting, the limit is {limit}: try again later",
+                class.plural()
+            );
+            return Err((job, Error::new(Code::Exhausted, text)));
         }
         match self.waiting_for_the_same(&job.operation) {
             Some(waiting) => waiting.callers.extend(job.callers),
@@ -75,7 +153,6 @@ impl Queue {
         Ok(())
     }
 
-    /// How many of a class run, and how many callers wait for it.
     pub fn counts(&self, class: Class) -> Limit {
         let running = self.running.iter().filter(|operation| operation.class() == class).count();
         Limit { running, waiting: self.waiting_callers(class) }
@@ -100,7 +177,6 @@ impl Queue {
         Some(job)
     }
 
-    /// Whether a job could run at once.
     pub fn has_next(&self) -> bool {
         self.next().is_some()
     }
@@ -133,10 +209,9 @@ impl Queue {
         for job in &mut self.waiting {
             job.callers.retain(|caller| !caller.is_closed());
         }
-        self.take(|job| !job.is_wanted())
+        self.take(|job| job.callers.is_empty())
     }
 
-    /// Takes out the waiting jobs of which `is_taken` holds.
     pub fn take(&mut self, is_taken: impl Fn(&Job) -> bool) -> Vec<Job> {
         let (taken, left): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(is_taken);
         self.waiting = left.into();

@@ -4,27 +4,65 @@
 //! backend is opened, no code of a model runs, and nothing is written.
 
 mod ensembles;
-mod finding;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
 use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
 use self::ensembles::Ensembles;
-pub use self::finding::Finding;
 use crate::{
     backend_registry::InspectorRegistry,
     labels,
-    manager::{Backends, Completion, PolledModel, mistakes_of_folder},
+    manager::{Backends, Completers, Completion, PolledModel, mistakes_of_folder},
     model_id::ModelId,
     options::EngineOptions,
-    override_folders::OverrideFolders,
-    overrides::LoadOverrides,
+    overrides::{LoadOverrides, OverrideFolders},
     repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
     warm_up,
 };
+
+/// Something that an inspection found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The model that it is about; empty for the repository itself.
+    pub model: String,
+    /// What it is, and where.
+    pub diagnostic: Diagnostic,
+    /// The file of its place as a program on this machine opens it, where there is one.
+    pub path: Option<PathBuf>,
+}
+
+impl Finding {
+    pub(crate) fn new(model: &str, diagnostic: Diagnostic) -> Self {
+        Self { model: model.to_owned(), diagnostic, path: None }
+    }
+
+    /// One that is about no model, at a place that is written as it is opened.
+    pub fn of_file(diagnostic: Diagnostic) -> Self {
+        let path = diagnostic.place.as_ref().map(|place| PathBuf::from(&place.file));
+        Self { model: String::new(), diagnostic, path }
+    }
+
+    /// Why a model cannot be loaded. `file`: where it is, unless the error knows better.
+    pub(crate) fn of_error(model: &str, file: &str, error: &Error) -> Self {
+        let found = Diagnostic::of(error).cloned();
+        let mut found = found.unwrap_or_else(|| Diagnostic::error(error.message().trim_end()));
+        found.place.get_or_insert_with(|| Place::file(file));
+        Self::new(model, found)
+    }
+
+    /// What cannot be known before a server runs.
+    pub(crate) fn note(model: &str, file: &str, error: &Error) -> Self {
+        Self::new(model, Diagnostic::note(error.message()).at(Place::file(file)))
+    }
+
+    /// Whether a server would not serve the model.
+    pub fn is_error(&self) -> bool {
+        self.diagnostic.severity == Severity::Error
+    }
+}
 
 /// What an inspection found.
 #[derive(Clone, Debug, Default)]
@@ -110,12 +148,10 @@ impl<'a> Looker<'a> {
 
     fn completion(&self) -> Completion<'_> {
         Completion {
-            backends: &self.inspectors,
-            agents: &self.options.agents,
+            backends: Completers::Inspectors(&self.inspectors),
+            options: self.options,
             gpus: &self.options.gpus,
-            is_automatic: self.options.auto_completes_config,
             paths: &self.paths,
-            backend_directory: self.options.backend_directory.as_deref(),
         }
     }
 
@@ -179,7 +215,7 @@ impl<'a> Looker<'a> {
                     return None;
                 };
                 findings.push(Finding::of_error(&id.name, &config_file(&folder), &error));
-                let name = self.repository.config_name();
+                let name = &self.repository.config_name;
                 let (source, mistakes) = mistakes_of_folder(&folder, name, &self.completion());
                 add_mistakes(&folder, &source, mistakes, findings);
                 let oddities = ModelLayout::new(&folder, None).oddities();
@@ -229,14 +265,13 @@ impl<'a> Looker<'a> {
         let mut is_fine = true;
         for &version in &polled.versions {
             let error = match self.check_version(polled, config, version) {
-                Ok(()) => match polled.layout().model_file(version) {
-                    Some(oddity) => {
-                        findings.push(Finding::new(model, oddity.diagnostic(Severity::Error)));
-                        is_fine = false;
-                        continue;
-                    }
-                    None => continue,
-                },
+                Ok(()) => {
+                    let oddity = polled.layout().model_file(version);
+                    is_fine &= oddity.is_none();
+                    let found = oddity.map(|oddity| oddity.diagnostic(Severity::Error));
+                    findings.extend(found.map(|found| Finding::new(model, found)));
+                    continue;
+                }
                 Err(error) => error,
             };
             if CannotTell::is_in(&error) {
@@ -297,16 +332,11 @@ impl<'a> Looker<'a> {
         version: i64,
         look: impl FnOnce(&dyn Inspector, &CompletionContext<'_>) -> R,
     ) -> Result<R> {
-        let version_dir = polled.folder.version_dir(version);
-        let context = CompletionContext {
-            model_name: &polled.folder.name,
-            model_dir: polled.folder.path(),
-            version,
-            version_dir: &version_dir,
-            backend_config: &self.inspectors.settings(config.backend()),
-            paths: &self.paths,
-        };
-        Ok(look(&*self.inspectors.open(config.backend())?, &context))
+        let inspector = self.inspectors.open(config.backend())?;
+        let of_version = (&polled.folder, version);
+        Ok(self
+            .completion()
+            .with_context(config.backend(), of_version, |context| look(&*inspector, context)))
     }
 
     /// Of a model whose configuration cannot be completed, the files are looked at all the same.

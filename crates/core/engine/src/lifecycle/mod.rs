@@ -58,16 +58,10 @@ pub(crate) const READY: &str = "READY";
 /// The reason of a version that was unloaded on purpose: such a version does not make the server unready.
 pub(crate) const UNLOADED: &str = "unloaded";
 
-/// Distinguishes two loads of one version: what is unloaded after a reload must not touch its successor's record.
+/// A number that is different for each load of this process. It distinguishes two loads of one version: what is unloaded
+/// after a reload must not touch its successor's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Generation(u64);
-
-impl Generation {
-    /// Different for each load of this process.
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
+pub(crate) struct Generation(pub u64);
 
 #[derive(Debug)]
 struct Record {
@@ -100,19 +94,11 @@ const MAX_REMOVED_MODELS: usize = 1024;
 
 /// Why a model has no version at all: reading ("polling") it from the repository failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PollFailure {
-    /// Its folder or configuration could not be read. As in Triton, the server is ready all the same.
-    Unreadable(String),
-    /// It could be read, but no version is to be served: the server is not ready.
-    NoVersion(String),
-}
-
-impl PollFailure {
-    pub fn into_reason(self) -> String {
-        match self {
-            PollFailure::Unreadable(reason) | PollFailure::NoVersion(reason) => reason,
-        }
-    }
+struct PollFailure {
+    reason: String,
+    /// It could be read, but no version is to be served: the server is not ready. Where its folder or configuration could
+    /// not be read, the server is ready all the same, as in Triton.
+    was_read: bool,
 }
 
 #[derive(Debug, Default)]
@@ -134,18 +120,14 @@ pub(crate) struct Lifecycle {
     table: Mutex<Table>,
     changed: Condvar,
     revision: AtomicU64,
-    clock: Clock,
+    /// Tells when a wait is over.
+    pub clock: Clock,
 }
 
 impl Lifecycle {
     /// Without any version. `clock` tells when a wait is over.
     pub fn by_clock(clock: Clock) -> Self {
         Self { clock, ..Self::default() }
-    }
-
-    /// Returns the clock that tells when a wait is over.
-    pub fn clock(&self) -> &Clock {
-        &self.clock
     }
 
     /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
@@ -157,23 +139,15 @@ impl Lifecycle {
         table.poll_failures.remove(model);
         table.excerpts.remove(model);
         let versions = table.models.entry(model.clone()).or_default();
-        match versions.get(&version) {
-            Some(Record { state: VersionState::Ready { .. }, .. }) => {}
-            _ => {
-                let state = VersionState::Loading;
-                let remembered = match is_transient {
-                    true => Remembered::Never,
-                    false => Remembered::Always,
-                };
-                let record = Record { state, owner: generation, remembered };
-                let before = versions.insert(version, record);
-                table.keep_replaced(before);
-            }
+        if !versions.get(&version).is_some_and(|record| record.state.is_ready()) {
+            let remembered = if is_transient { Remembered::Never } else { Remembered::Always };
+            let record = Record { state: VersionState::Loading, owner: generation, remembered };
+            let before = versions.insert(version, record);
+            table.keep_replaced(before);
         }
         generation
     }
 
-    /// The version is ready.
     pub fn loaded(&self, model: &ModelId, version: i64, generation: Generation) {
         let mut table = self.change();
         let versions = table.models.entry(model.clone()).or_default();
@@ -196,9 +170,8 @@ impl Lifecycle {
     ) {
         let reason = shortened(outcome.unwrap_or_default().to_owned());
         let mut table = self.change();
-        let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
-        let is_ready = |r: &&mut Record| r.owner == generation && r.state.is_ready();
-        if let Some(record) = record.filter(is_ready) {
+        let record = table.record(model, version, generation);
+        if let Some(record) = record.filter(|record| record.state.is_ready()) {
             record.state = VersionState::Ready { reason };
         }
     }
@@ -214,18 +187,16 @@ impl Lifecycle {
         self.change_own(model, version, generation, VersionState::Unloading);
     }
 
-    /// The version is gone.
     pub fn unloaded(&self, model: &ModelId, version: i64, generation: Generation) {
         let reason = UNLOADED.to_owned();
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    pub fn set_poll_failure(&self, model: &ModelId, why: PollFailure) {
-        let why = match why {
-            PollFailure::Unreadable(reason) => PollFailure::Unreadable(shortened(reason)),
-            PollFailure::NoVersion(reason) => PollFailure::NoVersion(shortened(reason)),
-        };
-        self.change().poll_failures.insert(model.clone(), why);
+    /// The model has no version. `was_read`: because none is to be served.
+    pub fn set_poll_failure(&self, model: &ModelId, was_read: bool, reason: &str) {
+        let reason = shortened(reason.to_owned());
+        let failure = PollFailure { reason, was_read };
+        self.change().poll_failures.insert(model.clone(), failure);
         self.changed.notify_all();
     }
 
@@ -242,13 +213,9 @@ impl Lifecycle {
     }
 
     pub fn versions(&self, model: &ModelId) -> Vec<(i64, VersionState)> {
-        self.lock()
-            .models
-            .get(model)
-            .into_iter()
-            .flatten()
-            .map(|(&v, r)| (v, r.state.clone()))
-            .collect()
+        let table = self.lock();
+        let versions = table.models.get(model).into_iter().flatten();
+        versions.map(|(&version, record)| (version, record.state.clone())).collect()
     }
 
     /// Why a model that has just failed did: the line of its configuration, with a caret. Not for one that is not known.
@@ -264,13 +231,13 @@ impl Lifecycle {
         self.lock().excerpts.get(model).cloned().unwrap_or_default()
     }
 
-    pub fn poll_failure(&self, model: &ModelId) -> Option<PollFailure> {
-        self.lock().poll_failures.get(model).cloned()
+    pub fn poll_failure(&self, model: &ModelId) -> Option<String> {
+        self.lock().poll_failures.get(model).map(|failure| failure.reason.clone())
     }
 
     /// Whether the model could be read, and no version of it is to be served.
     pub fn has_no_version(&self, model: &ModelId) -> bool {
-        matches!(self.lock().poll_failures.get(model), Some(PollFailure::NoVersion(_)))
+        self.lock().poll_failures.get(model).is_some_and(|failure| failure.was_read)
     }
 
     /// All models that have a state of some kind, but for those that were removed.
@@ -304,8 +271,7 @@ impl Lifecycle {
         let table = self.lock();
         let is_fine =
             |r: &Record| r.state.is_ready() || r.state.reason() == UNLOADED || r.is_removed();
-        let is_unreadable = |f: &PollFailure| matches!(f, PollFailure::Unreadable(_));
-        table.poll_failures.values().all(is_unreadable)
+        !table.poll_failures.values().any(|failure| failure.was_read)
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
@@ -332,8 +298,7 @@ impl Lifecycle {
         if is_over && table.replaced.remove(&generation) {
             self.changed.notify_all();
         }
-        let record = table.models.get_mut(model).and_then(|versions| versions.get_mut(&version));
-        if let Some(record) = record.filter(|r| r.owner == generation) {
+        if let Some(record) = table.record(model, version, generation) {
             record.state = state;
             table.forget_past(model);
             table.forget_removed();
@@ -364,6 +329,11 @@ impl Lifecycle {
 }
 
 impl Table {
+    /// The record of a version, if it is that of this load.
+    fn record(&mut self, model: &ModelId, version: i64, owner: Generation) -> Option<&mut Record> {
+        self.models.get_mut(model)?.get_mut(&version).filter(|record| record.owner == owner)
+    }
+
     /// Remembers who a record belonged to until that is unloaded, where it was in use.
     fn keep_replaced(&mut self, before: Option<Record>) {
         let is_used = |r: &Record| r.state.is_ready() || r.state == VersionState::Unloading;

@@ -45,7 +45,7 @@ fn the_line_that_a_model_failed_for_goes_with_the_failure() {
     lifecycle.set_excerpt(&model, "unknown".to_owned());
     assert_eq!(lifecycle.excerpt(&model), "");
     let before = lifecycle.revision();
-    lifecycle.set_poll_failure(&model, PollFailure::Unreadable("wrong".to_owned()));
+    lifecycle.set_poll_failure(&model, false, "wrong");
     lifecycle.set_excerpt(&model, "1 | x".to_owned());
     assert_eq!(lifecycle.excerpt(&model), "1 | x");
     assert_ne!(lifecycle.revision(), before);

@@ -6,12 +6,13 @@
 mod load;
 mod model_manager;
 mod plan;
-mod poll;
 mod repository_view;
 
 pub use self::plan::PollOutcome;
 pub(crate) use self::{
-    load::{Backends, BrokenStep, Completion, PolledModel, cycle_error, mistakes_of_folder},
+    load::{
+        Backends, BrokenStep, Completers, Completion, PolledModel, cycle_error, mistakes_of_folder,
+    },
     model_manager::ModelManager,
     plan::{Cycle, cycles},
 };

@@ -2,7 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use galatea_backend::ServerAccess;
@@ -10,15 +14,16 @@ use galatea_types::{Error, LockExt, Result};
 
 use super::{
     load::{
-        Backends, CachedModels, Failures, LoadFailure, LoadsUnderWay, ModelLoader, Operations,
-        Outcome, VersionLoader, joined, run,
+        Backends, Failures, LoadFailure, Loaded, LoadsUnderWay, ModelLoader, Operations,
+        VersionLoader, joined,
     },
-    plan::{Dependencies, LoadRequest, Looks, Requests, in_order, with_needs},
+    plan::{
+        Dependencies, LoadRequest, Looks, PollOutcome, Requests, Seen, Step, in_order, with_needs,
+    },
 };
 use crate::{
     backend_registry::BackendRegistry,
     lifecycle::Lifecycle,
-    metrics::ModelDistributions,
     model_id::ModelId,
     options::{ControlMode, EngineOptions},
     overrides::LoadOverrides,
@@ -28,23 +33,29 @@ use crate::{
     unloader::Unloader,
 };
 
+/// What became of several loads.
+struct Outcome {
+    /// What failed, now and before, and why.
+    failures: Failures,
+    /// Models of which something else is ready than before, or nothing.
+    changed: BTreeSet<ModelId>,
+}
+
 /// Loads and unloads models, each ensemble after the models it needs.
 pub(crate) struct ModelManager {
-    control_mode: ControlMode,
-    startup_models: Vec<String>,
-    load_thread_count: usize,
-    pub(super) repository: Arc<Repository>,
-    models: Arc<ReadyModels>,
-    pub(super) dependencies: Arc<Mutex<Dependencies>>,
-    pub(super) loader: ModelLoader,
+    options: Arc<EngineOptions>,
+    repository: Arc<Repository>,
+    pub models: Arc<ReadyModels>,
+    dependencies: Arc<Mutex<Dependencies>>,
+    pub loader: ModelLoader,
+    /// One look at a time.
     looks: Mutex<Looks>,
     under_way: LoadsUnderWay,
 }
 
 impl ModelManager {
-    /// `server`: what models see of it.
     pub fn new(
-        options: &EngineOptions,
+        options: &Arc<EngineOptions>,
         repository: Arc<Repository>,
         lifecycle: Arc<Lifecycle>,
         models: Arc<ReadyModels>,
@@ -52,35 +63,22 @@ impl ModelManager {
         server: ServerAccess,
     ) -> Self {
         let versions = VersionLoader {
+            options: options.clone(),
             backends: Backends::new(backends, options.backend_config.clone()),
             server,
             unloader: Unloader::start(lifecycle.clone()),
-            distributions: ModelDistributions::new(&options.metrics),
-            cached: CachedModels::new(options),
-            hold: options.hold,
-            devices: options.devices.clone(),
-            starts_instances_one_by_one: options.starts_instances_one_by_one,
-            execution: options.execution.clone(),
-            clock: options.clock.clone(),
         };
         let dependencies = Arc::<Mutex<Dependencies>>::default();
         Self {
-            control_mode: options.control_mode,
-            startup_models: options.startup_models.clone(),
-            load_thread_count: options.load_thread_count,
+            options: options.clone(),
             dependencies: dependencies.clone(),
             loader: ModelLoader {
+                options: options.clone(),
                 repository: repository.clone(),
                 lifecycle,
                 models: models.clone(),
                 dependencies,
                 versions,
-                agents: options.agents.clone(),
-                gpus: options.gpus.clone(),
-                auto_completes_config: options.auto_completes_config,
-                backend_directory: options.backend_directory.clone(),
-                allows_override_paths: options.allows_override_paths,
-                retry_count: options.load_retry_count,
                 operations: Operations::default(),
                 override_folders: Arc::default(),
             },
@@ -91,16 +89,6 @@ impl ModelManager {
         }
     }
 
-    pub fn models(&self) -> &ReadyModels {
-        &self.models
-    }
-
-    /// Removes the files of load requests: the process is about to end.
-    pub fn remove_override_files(&self) {
-        self.loader.override_folders.close();
-    }
-
-    /// See [`Engine::load_startup_models`](crate::Engine::load_startup_models).
     pub fn load_startup_models(&self) -> Result<(), StartupError> {
         let _look = self.repository.begin_look();
         self.repository.check().map_err(|error| {
@@ -122,10 +110,10 @@ impl ModelManager {
     }
 
     fn startup_models(&self) -> BTreeSet<ModelId> {
-        let asks_for_all = self.startup_models.iter().any(|m| m == "*");
-        match self.control_mode {
+        let asks_for_all = self.options.startup_models.iter().any(|m| m == "*");
+        match self.options.control_mode {
             ControlMode::Explicit if !asks_for_all => {
-                self.startup_models.iter().flat_map(|name| self.to_load(name)).collect()
+                self.options.startup_models.iter().flat_map(|name| self.to_load(name)).collect()
             }
             _ => self.repository.models(),
         }
@@ -137,7 +125,6 @@ impl ModelManager {
         if found.is_empty() { vec![ModelId::global(name)] } else { found }
     }
 
-    /// See [`Engine::load_model`](crate::Engine::load_model).
     pub fn load(&self, name: &str, overrides: LoadOverrides) -> Result<()> {
         self.check_call(name)?;
         let _look = self.repository.begin_look();
@@ -153,7 +140,6 @@ impl ModelManager {
         joined(asked.into_iter().filter_map(|id| failures.remove_entry(&id)))
     }
 
-    /// See [`Engine::unload_model`](crate::Engine::unload_model).
     pub fn unload(&self, name: &str, unload_dependents: bool) -> Result<()> {
         self.check_call(name)?;
         self.under_way.wait_until_unwanted(name);
@@ -163,7 +149,7 @@ impl ModelManager {
         let forgotten = self.dependencies.lock_unpoisoned().forget(named, unload_dependents);
         for id in &forgotten {
             self.loader.unload(id);
-            self.loader.forget(id);
+            self.models.deregister(id);
         }
         // Looked for last: an ensemble that is being loaded is known before it looks for what it needs.
         let ensembles = self.dependencies.lock_unpoisoned().dependents(&forgotten);
@@ -173,9 +159,8 @@ impl ModelManager {
         Ok(())
     }
 
-    /// See [`Engine::add_repository`](crate::Engine::add_repository).
     pub fn add_repository(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
-        match self.control_mode {
+        match self.options.control_mode {
             ControlMode::Explicit => self.repository.add(root),
             ControlMode::None | ControlMode::Poll => Err(Error::unsupported(
                 "repository registration is not allowed if model control mode is not EXPLICIT",
@@ -183,7 +168,6 @@ impl ModelManager {
         }
     }
 
-    /// See [`Engine::remove_repository`](crate::Engine::remove_repository).
     pub fn remove_repository(&self, place: &str) {
         for id in self.repository.remove(place) {
             if matches!(self.repository.find(&id), Ok(None)) {
@@ -196,36 +180,118 @@ impl ModelManager {
     /// Forgets a model that no repository holds any more, with its name: clients choose those of what they add.
     fn forget_unless_ready(&self, id: ModelId) {
         if !self.models.contains(&id) {
-            self.loader.forget(&id);
+            self.models.deregister(&id);
             self.models.forget_name(&id.name);
             self.dependencies.lock_unpoisoned().forget(BTreeSet::from([id]), false);
         }
     }
 
-    /// One look at a time.
-    pub(super) fn lock_looks(&self) -> MutexGuard<'_, Looks> {
-        self.looks.lock_unpoisoned()
+    pub fn poll(&self, retries: bool) -> PollOutcome {
+        if self.models.check_serving().is_err() {
+            return PollOutcome::Settled;
+        }
+        let mut looks = self.looks.lock_unpoisoned();
+        let _look = self.repository.begin_look();
+        let seen = self.look();
+        let (gone, not_loaded) = {
+            let loaded = self.dependencies.lock_unpoisoned();
+            (seen.gone(&loaded), seen.not_loaded(&loaded))
+        };
+        let settled = looks.settled(not_loaded, retries);
+        if settled.is_empty() && gone.is_empty() {
+            return looks.outcome();
+        }
+        gone.iter().for_each(|id| self.drop_model(id));
+        let mut requests = with_needs(settled.keys(), &LoadOverrides::default(), &*self.repository);
+        // What they need is looked at on its own.
+        requests.retain(|id, _| settled.contains_key(id));
+        let mut loaded = self.load_all(requests, Failures::new());
+        loaded.changed.extend(gone);
+        looks.loaded(settled, |id| loaded.failures.contains_key(id));
+        self.load_dependents(&loaded.changed, loaded.failures);
+        looks.outcome()
     }
 
-    pub(super) fn load_all(&self, requests: Requests, failures: Failures) -> Outcome {
+    fn look(&self) -> Seen {
+        let listing = self.repository.list();
+        let folder = |id: &ModelId| Some((id.clone(), self.repository.snapshot(id)?));
+        let folders = listing.models.iter().filter_map(folder).collect();
+        Seen { folders, models: listing.models, is_complete: listing.is_complete }
+    }
+
+    /// Unloads a model that no repository holds any more, or that several hold.
+    fn drop_model(&self, id: &ModelId) {
+        match self.repository.is_ambiguous(id) {
+            true => {
+                log::error!(
+                    "failed to poll model '{id}': not unique across all model repositories"
+                );
+            }
+            false => log::info!("'{id}' is not in the model repositories any more"),
+        }
+        self.dependencies.lock_unpoisoned().forget(BTreeSet::from([id.clone()]), false);
+        self.loader.unload(id);
+        self.models.deregister(id);
+        self.loader.lifecycle.removed(id);
+    }
+
+    fn load_all(&self, requests: Requests, failures: Failures) -> Outcome {
         self.load_in_order(requests.into_values().collect(), failures)
     }
 
     /// Loads the ensembles again that need any of the models that changed.
-    pub(super) fn load_dependents(&self, changed: &BTreeSet<ModelId>, failures: Failures) {
+    fn load_dependents(&self, changed: &BTreeSet<ModelId>, failures: Failures) {
         let requests = self.dependencies.lock_unpoisoned().dependents(changed);
         self.load_in_order(requests, failures);
     }
 
+    /// Carries out a plan, one step after the other. `failures`: of earlier ones.
     fn load_in_order(&self, requests: Vec<LoadRequest>, failures: Failures) -> Outcome {
-        let steps = in_order(requests, &|id| self.models.is_known(id));
-        run(&self.loader, self.load_thread_count, steps, failures)
+        let (failures, changed) = (Mutex::new(failures), Mutex::default());
+        for step in in_order(requests, &|id| self.models.is_known(id)) {
+            match step {
+                Step::Load(wave) => self.load_wave(&wave, &failures, &changed),
+                Step::Reject(request, cycle) => {
+                    let failure = self.loader.reject_cycle(&request, &cycle);
+                    failures.lock_unpoisoned().insert(request.id, failure);
+                }
+            }
+        }
+        let failures = failures.into_inner_unpoisoned();
+        Outcome { failures, changed: changed.into_inner_unpoisoned() }
     }
 
-    /// Whether clients may load and unload models.
+    /// Loads models at the same time.
+    fn load_wave(
+        &self,
+        wave: &[LoadRequest],
+        failures: &Mutex<Failures>,
+        changed: &Mutex<BTreeSet<ModelId>>,
+    ) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(request) = wave.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let loaded = self.loader.load(request, failures);
+                // Where a load failed, what was ready before still is; but not an ensemble that does not fit its models.
+                if matches!(loaded, Ok(Loaded::Anew) | Err(LoadFailure::Invalid(_))) {
+                    changed.lock_unpoisoned().insert(request.id.clone());
+                }
+                if let Err(failure) = loaded {
+                    failures.lock_unpoisoned().insert(request.id.clone(), failure);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.options.load_thread_count.clamp(1, wave.len().max(1)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+
     pub fn check_control(&self) -> Result<()> {
         self.models.check_serving()?;
-        match self.control_mode {
+        match self.options.control_mode {
             ControlMode::Explicit => Ok(()),
             ControlMode::None | ControlMode::Poll => Err(Error::unavailable(
                 "explicit model load / unload is not allowed if polling is enabled",

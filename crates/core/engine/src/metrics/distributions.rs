@@ -1,37 +1,27 @@
 //! Which distributions are recorded of a model, as options and its configuration say.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use galatea_config::ModelConfig;
 use galatea_telemetry::{Bounds, DistributionSettings, metrics::MetricsOptions};
 use galatea_types::{Error, Result};
 
-/// What is recorded of every model.
-#[derive(Clone, Debug)]
-pub(crate) struct ModelDistributions {
-    has_histograms: bool,
-    quantiles: Option<Arc<[f64]>>,
-}
-
-impl ModelDistributions {
-    pub fn new(options: &MetricsOptions) -> Self {
-        let quantiles =
-            options.has_summary_latencies.then(|| options.summary_quantiles.as_slice().into());
-        Self { has_histograms: options.has_histogram_latencies, quantiles }
-    }
-
-    /// Of one model. `has_cache`: its responses come from the response cache.
-    ///
-    /// # Errors
-    /// `InvalidArg` for buckets that none can be; also while histograms are off, so that the model loads with them on.
-    pub fn of(&self, config: &ModelConfig, has_cache: bool) -> Result<DistributionSettings> {
-        Ok(DistributionSettings {
-            has_histograms: self.has_histograms,
-            quantiles: self.quantiles.clone(),
-            has_cache,
-            bounds: bounds(config)?,
-        })
-    }
+/// What is recorded of one model. `has_cache`: its responses come from the response cache.
+///
+/// # Errors
+/// `InvalidArg` for buckets that none can be; also while histograms are off, so that the model loads with them on.
+pub(crate) fn distributions(
+    options: &MetricsOptions,
+    config: &ModelConfig,
+    has_cache: bool,
+) -> Result<DistributionSettings> {
+    let quantiles = &options.summary_quantiles;
+    Ok(DistributionSettings {
+        has_histograms: options.has_histogram_latencies,
+        quantiles: options.has_summary_latencies.then(|| quantiles.as_slice().into()),
+        has_cache,
+        bounds: bounds(config)?,
+    })
 }
 
 /// The bounds that a configuration gives its histograms. Where it names a family twice the last one counts.
@@ -65,7 +55,7 @@ mod tests {
 
     fn settings(more: &str, options: &MetricsOptions) -> Result<DistributionSettings> {
         let text = format!("name: \"m\" backend: \"identity\" max_batch_size: 4 {more}");
-        ModelDistributions::new(options).of(&model_config(&text), false)
+        distributions(options, &model_config(&text), false)
     }
 
     fn control(family: &str, buckets: &str) -> String {

@@ -7,60 +7,31 @@ use std::{
     time::Instant,
 };
 
-use galatea_gpu::SharedGpuMetrics;
-use galatea_response_cache::ResponseCache;
-use galatea_scheduler::SequenceMemory;
 use galatea_telemetry::{
     CustomMetrics, DistributionsSnapshot, StatisticsSnapshot,
     metrics::{
-        self, CpuMetrics, FigureSource, Figures, InstanceCounts, MemoryMetrics, ModelMetrics,
-        ProcessMetrics, ProcessSampler,
+        self, FigureSource, Figures, InstanceCounts, MemoryMetrics, ModelMetrics, ProcessMetrics,
+        ProcessSampler,
     },
 };
-use galatea_types::{Clock, LockExt, MemoryBudget};
+use galatea_types::LockExt;
 
-pub(crate) use self::distributions::ModelDistributions;
+pub(crate) use self::distributions::distributions;
 use crate::{options::EngineOptions, served_model::ServedModel};
 
 /// What is measured besides the requests of each model.
 pub(crate) struct ServerMetrics {
-    process: ProcessSampler,
-    gpus: SharedGpuMetrics,
-    memory: Arc<MemoryBudget>,
-    sequence_memory: Arc<SequenceMemory>,
-    cache: Option<Arc<dyn ResponseCache>>,
-    sources: Mutex<Vec<FigureSource>>,
-    clock: Clock,
+    options: Arc<EngineOptions>,
+    pub process: ProcessSampler,
+    pub sources: Mutex<Vec<FigureSource>>,
     /// Families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
 
 impl ServerMetrics {
-    pub fn new(options: &EngineOptions) -> Self {
-        let (process, sources) = (ProcessSampler::new(options.metrics.clone()), Mutex::default());
-        let (gpus, memory) = (options.gpus.latest.clone(), options.memory.clone());
-        let (cache, clock) = (options.response_cache.clone(), options.clock.clone());
-        let sequence_memory = options.execution.sequence_memory.clone();
-        Self {
-            clock,
-            process,
-            gpus,
-            memory,
-            sequence_memory,
-            cache,
-            sources,
-            custom: Arc::default(),
-        }
-    }
-
-    /// CPU and memory of the machine; `None`: they are not asked for, or not known.
-    pub fn cpu(&self) -> Option<CpuMetrics> {
-        self.process.sample().cpu
-    }
-
-    /// Adds figures of another part of the server.
-    pub fn add_figures(&self, source: FigureSource) {
-        self.sources.lock_unpoisoned().push(source);
+    pub fn new(options: Arc<EngineOptions>) -> Self {
+        let process = ProcessSampler::new(options.metrics.clone());
+        Self { options, process, sources: Mutex::default(), custom: Arc::default() }
     }
 
     /// All metric families in Prometheus text form. `add_own`: gives the figures of the engine itself.
@@ -70,13 +41,14 @@ impl ServerMetrics {
         add_own: impl FnOnce(&mut Figures),
     ) -> String {
         let counted: Vec<_> = models.iter().map(|m| m.statistics().scrape()).collect();
-        let now = self.clock.now();
+        let EngineOptions { clock, gpus, memory, execution, response_cache, .. } = &*self.options;
+        let now = clock.now();
         let rows: Vec<ModelMetrics<'_>> =
             models.iter().zip(&counted).map(|(model, counted)| row(model, counted, now)).collect();
         let process = ProcessMetrics {
-            gpus: self.gpus.latest(),
-            memory: MemoryMetrics::new(&self.memory, self.sequence_memory.metrics()),
-            cache: self.cache.as_ref().and_then(|cache| cache.metrics()),
+            gpus: gpus.latest.latest(),
+            memory: MemoryMetrics::new(memory, execution.sequence_memory.metrics()),
+            cache: response_cache.as_ref().and_then(|cache| cache.metrics()),
             ..self.process.sample()
         };
         let mut figures = Figures::default();
@@ -95,18 +67,18 @@ fn row<'a>(
 ) -> ModelMetrics<'a> {
     let counts = model.instance_counts();
     ModelMetrics {
-        namespace: &model.id().namespace,
+        namespace: &model.id.namespace,
         name: model.config().name(),
         version: model.version(),
         tags: model.config().metric_tags(),
         statistics,
         distributions,
-        load_duration: model.load_duration(),
+        load_duration: model.load_duration,
         in_flight: model.in_flight(),
         instances: counts.map(|(all, working)| InstanceCounts { all, working }),
-        batch_delay: model.learned_batch_delay(),
+        batch_delay: model.instances.as_ref().and_then(|queue| queue.learned_batch_delay()),
         load: model.load(now),
-        has_cache: model.is_cached(),
+        has_cache: model.is_cached,
     }
 }
 
@@ -118,7 +90,7 @@ mod tests {
 
     #[test]
     fn families_of_models_come_after_those_of_the_server() {
-        let metrics = ServerMetrics::new(&EngineOptions::default());
+        let metrics = ServerMetrics::new(Arc::new(EngineOptions::default()));
         let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");
         metric.increment(2.0).expect("a counter");

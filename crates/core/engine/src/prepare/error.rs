@@ -55,13 +55,12 @@ pub(super) fn missing_inputs(
     };
     let missing =
         config.inputs().iter().filter(|s| !s.is_optional && request.input(&s.name).is_none());
+    let (count, model) = (request.inputs.len(), config.name());
+    let got = quoted(request.inputs.iter().map(|input| &*input.name));
+    let missing = quoted(missing.map(|spec| &*spec.name));
     Refusal::new(format!(
-        "{expected} but got {} inputs for model '{}'. Got input(s) {}, but missing required input(s) {}. Please provide \
-         all required input(s).",
-        request.inputs.len(),
-        config.name(),
-        quoted(request.inputs.iter().map(|input| &*input.name)),
-        quoted(missing.map(|spec| &*spec.name)),
+        "{expected} but got {count} inputs for model '{model}'. Got input(s) {got}, but missing required input(s) \
+         {missing}. Please provide all required input(s)."
     ))
 }
 
@@ -81,12 +80,10 @@ pub(super) fn unexpected_shape(input: &Tensor, dims: &Shape, config: &ModelConfi
     let has_batching = config.has_batching();
     let expected = if has_batching { dims.with_leading(-1) } else { dims.clone() };
     let note = if has_batching { BATCH_DIMENSION_NOTE } else { "" };
+    let (Tensor { name, shape, .. }, model) = (input, config.name());
+    let reading = batch_reading(shape, dims, has_batching);
     Refusal::new(format!(
-        "unexpected shape for input '{}' for model '{}'. Expected {expected}, got {}. {note}{}",
-        input.name,
-        config.name(),
-        input.shape,
-        batch_reading(&input.shape, dims, has_batching)
+        "unexpected shape for input '{name}' for model '{model}'. Expected {expected}, got {shape}. {note}{reading}"
     ))
 }
 
@@ -111,18 +108,12 @@ pub(super) fn batch_size(request: &InferRequest, config: &ModelConfig) -> Refusa
     let is_item = |input: &&Tensor| {
         config.input(&input.name).is_some_and(|spec| spec.dims.admits(&input.shape))
     };
-    let item = request.inputs.iter().find(is_item).map(|input| {
+    let item = request.inputs.iter().find(is_item).map(|Tensor { name, shape, .. }| {
+        let batch = shape.with_leading(1);
         format!(
-            " (input '{}': {} is the shape of one item without its batch dimension: send {})",
-            input.name,
-            input.shape,
-            input.shape.with_leading(1)
+            " (input '{name}': {shape} is the shape of one item without its batch dimension: send {batch})"
         )
     });
-    Refusal::new(format!(
-        "inference request batch-size must be <= {} for '{}'{}",
-        config.max_batch_size(),
-        config.name(),
-        item.unwrap_or_default()
-    ))
+    let (most, model, item) = (config.max_batch_size(), config.name(), item.unwrap_or_default());
+    Refusal::new(format!("inference request batch-size must be <= {most} for '{model}'{item}"))
 }

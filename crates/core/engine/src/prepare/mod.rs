@@ -24,23 +24,29 @@ pub(crate) fn check_tensor(tensor: &Tensor, spec: &TensorSpec, config: &ModelCon
 fn check_outputs(request: &InferRequest, config: &ModelConfig) -> Result<(), Refusal> {
     match request.outputs.iter().find(|output| config.output(output).is_none()) {
         None => Ok(()),
-        Some(output) => Err(Refusal::without_id(format!(
-            "unexpected inference output '{}' for model '{}' (its outputs: {})",
-            output,
-            config.name(),
-            names_of(config.outputs())
-        ))),
+        Some(output) => {
+            let (model, known) = (config.name(), names_of(config.outputs()));
+            Err(Refusal::without_id(format!(
+                "unexpected inference output '{output}' for model '{model}' (its outputs: {known})"
+            )))
+        }
     }
 }
 
 fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Refusal> {
-    check_input_count(request, config)?;
+    let counts = required_inputs(config).count()..=config.inputs().len();
+    if !counts.contains(&request.inputs.len()) {
+        return Err(error::missing_inputs(request, config, *counts.start()));
+    }
     let batch_size = batch_size(request, config)?;
     for input in &request.inputs {
         let spec = spec_of(input, config)?;
         check_input(input, spec, config)?;
     }
-    check_required_inputs(request, config)?;
+    // The count may be right while an optional input stands in for a required one.
+    if !required_inputs(config).all(|spec| request.input(&spec.name).is_some()) {
+        return Err(error::missing_inputs(request, config, *counts.start()));
+    }
     let batch_size = u32::try_from(batch_size).ok().filter(|&size| size >= 1);
     let batch_size = batch_size.ok_or_else(|| error::batch_size(request, config))?;
     for input in &request.inputs {
@@ -51,31 +57,15 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Ref
 
 fn spec_of<'c>(input: &Tensor, config: &'c ModelConfig) -> Result<&'c TensorSpec, Refusal> {
     config.input(&input.name).ok_or_else(|| {
+        let (name, model, known) = (&input.name, config.name(), names_of(config.inputs()));
         Refusal::without_id(format!(
-            "unexpected inference input '{}' for model '{}' (its inputs: {})",
-            input.name,
-            config.name(),
-            names_of(config.inputs())
+            "unexpected inference input '{name}' for model '{model}' (its inputs: {known})"
         ))
     })
 }
 
-fn check_input_count(request: &InferRequest, config: &ModelConfig) -> Result<(), Refusal> {
-    let required = config.inputs().iter().filter(|s| !s.is_optional).count();
-    let given = request.inputs.len();
-    if (required..=config.inputs().len()).contains(&given) {
-        return Ok(());
-    }
-    Err(error::missing_inputs(request, config, required))
-}
-
-/// The count may be right while an optional input stands in for a required one.
-fn check_required_inputs(request: &InferRequest, config: &ModelConfig) -> Result<(), Refusal> {
-    let required = config.inputs().iter().filter(|s| !s.is_optional);
-    if required.clone().all(|spec| request.input(&spec.name).is_some()) {
-        return Ok(());
-    }
-    Err(error::missing_inputs(request, config, required.count()))
+fn required_inputs(config: &ModelConfig) -> impl Iterator<Item = &TensorSpec> {
+    config.inputs().iter().filter(|spec| !spec.is_optional)
 }
 
 fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refusal> {
@@ -85,18 +75,15 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refus
     let mut batch: Option<i64> = None;
     for input in &request.inputs {
         spec_of(input, config)?;
+        let (name, model) = (&input.name, config.name());
         let Some(&first) = input.shape.first() else {
             return Err(Refusal::new(format!(
-                "input '{}' has no shape but model requires batch dimension for '{}'",
-                input.name,
-                config.name()
+                "input '{name}' has no shape but model requires batch dimension for '{model}'"
             )));
         };
         if *batch.get_or_insert(first) != first {
             return Err(Refusal::new(format!(
-                "input '{}' batch size does not match other inputs for '{}'",
-                input.name,
-                config.name()
+                "input '{name}' batch size does not match other inputs for '{model}'"
             )));
         }
     }
@@ -109,22 +96,18 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refus
 }
 
 fn check_input(input: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<(), Refusal> {
-    let (got, has_batching) = (&input.shape, config.has_batching());
-    if input.data_type != spec.data_type {
+    let Tensor { name, data_type, shape: got, .. } = input;
+    let model = config.name();
+    if *data_type != spec.data_type {
+        let expected = spec.data_type;
         return Err(Refusal::new(format!(
-            "inference input '{}' data-type is '{}', but model '{}' expects '{}'",
-            input.name,
-            input.data_type,
-            config.name(),
-            spec.data_type
+            "inference input '{name}' data-type is '{data_type}', but model '{model}' expects '{expected}'"
         )));
     }
-    let dims = if has_batching { got.get(1..).unwrap_or_default() } else { got };
+    let dims = if config.has_batching() { got.get(1..).unwrap_or_default() } else { got };
     if dims.len() == spec.dims.len() && dims.contains(&-1) {
         return Err(Refusal::new(format!(
-            "All input dimensions should be specified for input '{}' for model '{}', got {got}",
-            input.name,
-            config.name()
+            "All input dimensions should be specified for input '{name}' for model '{model}', got {got}"
         )));
     }
     if !spec.dims.admits(dims) {
@@ -161,22 +144,20 @@ fn check_strings(input: &Tensor, model: &str) -> Result<(), Refusal> {
         return Err(too_many_elements(input, model));
     };
     let data = input.host().map_err(|error| Refusal::new(error.to_string()))?;
+    let name = &input.name;
     let mut got = 0usize;
     for element in byte_strings::elements(data) {
-        if got == expected {
+        got += 1;
+        if got > expected {
             return Err(Refusal::new(format!(
-                "unexpected number of string elements {} for inference input '{}' for model '{model}', expecting {expected}",
-                got + 1,
-                input.name
+                "unexpected number of string elements {got} for inference input '{name}' for model '{model}', expecting {expected}"
             )));
         }
-        element.map_err(|truncated| error::truncated(&input.name, model, truncated))?;
-        got += 1;
+        element.map_err(|truncated| error::truncated(name, model, truncated))?;
     }
     if got != expected {
         return Err(Refusal::new(format!(
-            "expected {expected} string elements for inference input '{}' for model '{model}', got {got}",
-            input.name
+            "expected {expected} string elements for inference input '{name}' for model '{model}', got {got}"
         )));
     }
     Ok(())

@@ -21,7 +21,7 @@ const RESERVED: &str = "triton_python_backend_shm_region_";
 /// A range of an open file.
 #[derive(Debug)]
 pub(super) struct FileRegion {
-    description: RegionDescription,
+    pub description: RegionDescription,
     file: File,
     memory: Arc<MemoryBudget>,
 }
@@ -47,10 +47,6 @@ impl FileRegion {
             return Err(not_registered(name, "unable to process address spaceInvalid argument"));
         }
         Ok(Self { description, file, memory })
-    }
-
-    pub fn description(&self) -> &RegionDescription {
-        &self.description
     }
 
     /// The error of a transfer of `byte_size` bytes that begin at `offset`.

@@ -15,7 +15,7 @@ use galatea_types::{Error, MemoryBudget, Region, Regions, Result, RwLockExt};
 use self::file::FileRegion;
 
 /// Folder in which the system keeps its shared memory.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 /// Most regions at a time: each holds a descriptor.
 const MOST_REGIONS: usize = 4096;
 
@@ -48,11 +48,6 @@ impl RegionTable {
         Self { folder: folder.into(), memory, regions: RwLock::default() }
     }
 
-    /// Makes an empty table for the shared memory of the system.
-    pub(crate) fn of_system(memory: Arc<MemoryBudget>) -> Self {
-        Self::new(SHARED_MEMORY, memory)
-    }
-
     /// Opens the memory that is described, and registers it.
     ///
     /// # Errors
@@ -68,7 +63,7 @@ impl RegionTable {
             let text = format!("more than {MOST_REGIONS} shared memory regions are registered");
             return Err(Error::new(galatea_types::Code::Exhausted, text));
         }
-        match regions.entry(region.description().name.clone()) {
+        match regions.entry(region.description.name.clone()) {
             Entry::Vacant(entry) => _ = entry.insert(Arc::new(region)),
             Entry::Occupied(entry) => return Err(name_is_taken(entry.key())),
         }
@@ -94,7 +89,7 @@ impl RegionTable {
     /// `NotFound` when there is none.
     pub fn status(&self, name: &str) -> Result<RegionDescription> {
         let regions = self.regions.read_unpoisoned();
-        regions.get(name).map(|region| region.description().clone()).ok_or_else(|| {
+        regions.get(name).map(|region| region.description.clone()).ok_or_else(|| {
             Error::not_found(format!("Unable to find system shared memory region: '{name}'"))
         })
     }
@@ -102,14 +97,14 @@ impl RegionTable {
     /// Returns the descriptions of all regions, sorted by name.
     pub fn list(&self) -> Vec<RegionDescription> {
         let regions = self.regions.read_unpoisoned();
-        regions.values().map(|region| region.description().clone()).collect()
+        regions.values().map(|region| region.description.clone()).collect()
     }
 }
 
 /// An empty table for the shared memory of the system, without a bound on copies.
 impl Default for RegionTable {
     fn default() -> Self {
-        Self::of_system(MemoryBudget::unlimited())
+        Self::new(SHARED_MEMORY, MemoryBudget::unlimited())
     }
 }
 

@@ -114,15 +114,11 @@ fn entry_names(dir: &Path) -> Vec<String> {
 
 /// Sub-folders, links to folders included (a repository is often a tree of links); hidden ones are skipped.
 pub(super) fn folder_names(dir: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let Ok(entry) = entry else { continue };
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if !name.starts_with('.') && entry.path().is_dir() {
-            names.push(name);
-        }
-    }
-    Ok(names)
+    let name = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        (!name.starts_with('.') && entry.path().is_dir()).then_some(name)
+    };
+    Ok(fs::read_dir(dir)?.flatten().filter_map(name).collect())
 }
 
 #[cfg(test)]

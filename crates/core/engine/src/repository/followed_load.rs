@@ -1,6 +1,6 @@
 //! Followers of one load of a model: they learn what becomes of it, until it is unloaded.
 
-use std::{fmt, sync::Mutex};
+use std::sync::Mutex;
 
 use galatea_types::LockExt;
 
@@ -51,11 +51,5 @@ impl Drop for FollowedLoad {
         }
         self.tell(LoadEvent::Unload);
         self.tell(LoadEvent::UnloadComplete);
-    }
-}
-
-impl fmt::Debug for FollowedLoad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FollowedLoad({} followers)", self.followers.len())
     }
 }

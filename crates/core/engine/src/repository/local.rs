@@ -1,7 +1,7 @@
 //! A model repository that is a folder of this machine.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,67 +17,122 @@ use super::{
 };
 
 /// A folder with one folder per model. Nothing is copied: a model's files are read where they are.
-#[derive(Clone, Debug)]
-pub struct LocalRoot(PathBuf);
+#[derive(Clone)]
+pub struct LocalRoot {
+    place: PathBuf,
+    renamed: Option<Renamed>,
+}
+
+/// A model that has another name than its folder.
+#[derive(Clone)]
+struct Renamed {
+    folder: String,
+    model: String,
+}
 
 impl LocalRoot {
     /// Of a folder that need not exist yet: [`RepositoryRoot::check`] reports whether it does.
     pub fn at(folder: impl Into<PathBuf>) -> Arc<dyn RepositoryRoot> {
-        Arc::new(Self(folder.into()))
+        Arc::new(Self { place: folder.into(), renamed: None })
+    }
+
+    /// The repository at `place`, whose `folder`, one component of a path, holds the model `model`: one that is added while
+    /// the server runs, for a model that a client names. What leads out of it is not in it: links to folders are no models.
+    pub fn renaming(
+        place: impl Into<PathBuf>,
+        folder: impl Into<String>,
+        model: impl Into<String>,
+    ) -> Arc<dyn RepositoryRoot> {
+        let renamed = Some(Renamed { folder: folder.into(), model: model.into() });
+        Arc::new(Self { place: place.into(), renamed })
+    }
+
+    fn folder_of(&self, model: &str) -> PathBuf {
+        let renamed = self.renamed.as_ref().filter(|renamed| renamed.model == model);
+        self.place.join(renamed.map_or(model, |renamed| &renamed.folder))
     }
 }
 
 impl RepositoryRoot for LocalRoot {
     fn check(&self) -> Result<()> {
-        let path = self.0.display().to_string();
-        match self.0.metadata() {
+        let path = self.place();
+        match self.place.metadata() {
             Err(source) => return Err(no_stat(&path, source)),
             Ok(found) if !found.is_dir() => {
                 return Err(Error::internal(format!("model repository '{path}' is not a folder")));
             }
             Ok(_) => {}
         }
-        fs::read_dir(&self.0).map(drop).map_err(|source| {
+        fs::read_dir(&self.place).map(drop).map_err(|source| {
             let text = format!("failed to read model repository {path}: {source}");
             unreadable(Code::InvalidArg, text, &path, source)
         })
     }
 
     fn place(&self) -> String {
-        self.0.display().to_string()
+        self.place.display().to_string()
     }
 
     fn local_folder(&self) -> Option<&Path> {
-        Some(&self.0)
+        self.renamed.is_none().then_some(&*self.place)
     }
 
     fn path_of(&self, model: &str, inside: &str) -> Option<PathBuf> {
-        Some(self.0.join(model).join(inside))
+        self.renamed.is_none().then(|| self.folder_of(model).join(inside))
+    }
+
+    fn new_name(&self) -> Option<&str> {
+        self.renamed.as_ref().map(|renamed| &*renamed.model)
     }
 
     fn model_names(&self) -> io::Result<Vec<String>> {
-        folder_names(&self.0)
+        let mut names = folder_names(&self.place)?;
+        if let Some(Renamed { folder, model }) = &self.renamed {
+            names.retain(|name| name != folder);
+            names.push(model.clone());
+            names.retain(|name| self.holds(name));
+        }
+        Ok(names)
     }
 
     fn holds(&self, model: &str) -> bool {
-        self.0.join(model).is_dir()
+        let folder = self.folder_of(model);
+        folder.is_dir() && (self.renamed.is_none() || !folder.is_symlink())
     }
 
     fn read_text(&self, model: &str, file: &str) -> io::Result<String> {
-        read_text_file(&self.0.join(model).join(file))
+        read_text_file(&self.folder_of(model).join(file))
     }
 
     fn snapshot(&self, model: &str) -> io::Result<FolderSnapshot> {
-        FolderSnapshot::of(&self.0.join(model))
+        FolderSnapshot::of(&self.folder_of(model))
     }
 
     fn lease(&self, model: &str) -> Result<FolderLease> {
-        Ok(FolderLease::new(self.0.join(model)))
+        Ok(FolderLease::new(self.folder_of(model)))
+    }
+}
+
+/// As the log names it.
+impl fmt::Debug for LocalRoot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, renamed } = self;
+        match renamed {
+            None => f.debug_tuple("LocalRoot").field(place).finish(),
+            Some(Renamed { folder, model }) => {
+                write!(
+                    f,
+                    "RenamingRoot {{ place: {place:?}, folder: {folder:?}, model: {model:?} }}"
+                )
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -95,5 +150,23 @@ mod tests {
             "failed to stat file /nonexistent/models: No such file or directory (os error 2)"
         );
         assert!(std::error::Error::source(&error).is_some(), "the cause is kept");
+    }
+
+    #[test]
+    fn one_folder_has_the_given_name_and_links_are_no_models() {
+        let place = tempfile::tempdir().expect("folder");
+        for folder in ["model/1", "inner/1"] {
+            fs::create_dir_all(place.path().join(folder)).expect("folder");
+        }
+        symlink("/", place.path().join("link")).expect("link");
+        let root = LocalRoot::renaming(place.path(), "model", "given");
+        let mut names = root.model_names().expect("readable");
+        names.sort();
+        assert_eq!(names, ["given", "inner"]);
+        assert!(root.holds("given") && root.holds("inner") && !root.holds("link"));
+        assert_eq!(root.lease("given").expect("there").path(), place.path().join("model"));
+        assert_eq!(root.new_name(), Some("given"));
+        let root = LocalRoot::renaming(place.path(), "link", "given");
+        assert!(!root.holds("given"), "a link leads out of it");
     }
 }

@@ -7,7 +7,6 @@ mod followed_load;
 mod hidden_folder;
 mod layout;
 mod local;
-mod renaming_root;
 mod root;
 mod single_model;
 mod snapshot;
@@ -38,7 +37,6 @@ pub use self::{
     followed_load::{LoadEvent, LoadFollower},
     layout::{ForeignFile, foreign_file},
     local::LocalRoot,
-    renaming_root::RenamingRoot,
     root::{FolderLease, RepositoryRoot},
     single_model::{SAVED_MODEL_FILE, SingleModelRoot, config_of_file},
     snapshot::FolderSnapshot,
@@ -51,7 +49,7 @@ pub(crate) struct Repository {
     /// In the order in which they were given and added. Never held while a root is asked for anything that blocks.
     roots: RwLock<Vec<Root>>,
     /// Which of its configurations a model is loaded with.
-    config_name: ConfigName,
+    pub config_name: ConfigName,
     has_namespaces: bool,
 }
 
@@ -133,10 +131,6 @@ impl Repository {
         Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
     }
 
-    pub fn config_name(&self) -> &ConfigName {
-        &self.config_name
-    }
-
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
     pub fn check(&self) -> Result<()> {
         self.roots().iter().try_for_each(|known| known.root.check())
@@ -158,7 +152,6 @@ impl Repository {
         self.roots().into_iter().flat_map(of_root).collect()
     }
 
-    /// Which models there are now.
     pub fn list(&self) -> Listing {
         let mut listing = Listing { is_complete: true, models: BTreeSet::new() };
         let mut ambiguous = BTreeSet::new();
@@ -236,7 +229,6 @@ impl Repository {
         self.find(id).ok()??.snapshot(&id.name).ok()
     }
 
-    /// Whether several repositories hold this model.
     pub fn is_ambiguous(&self, id: &ModelId) -> bool {
         self.find(id).is_err()
     }

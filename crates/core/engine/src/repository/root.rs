@@ -109,7 +109,6 @@ impl FolderLease {
         (*self.folder).as_ref()
     }
 
-    /// Tells the followers of the load what becomes of it.
     pub(crate) fn tell(&self, event: LoadEvent) {
         self.load.iter().for_each(|load| load.tell(event));
     }

@@ -30,7 +30,6 @@ pub struct SingleModelRoot {
     files: Files,
 }
 
-/// What the model is made of.
 #[derive(Debug)]
 enum Files {
     /// A folder as a repository has it.

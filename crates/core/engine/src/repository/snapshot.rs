@@ -13,16 +13,16 @@ use std::{
 use super::config_name::is_configuration;
 
 /// Files and folders of one model that are looked at: a tree without end must not hold up the others.
-const MAX_ENTRIES: usize = 100_000;
+pub(super) const MAX_ENTRIES: usize = 100_000;
 
 /// Of each entry of a model's folder, so that none takes the place of the others.
 const MAX_BELOW: usize = 20_000;
 
 /// Folders below a model's folder that are looked at.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// What Python writes beside the modules that it imports: loading a model must not count as a change of it.
-const BYTECODE: &str = "__pycache__";
+pub(super) const BYTECODE: &str = "__pycache__";
 
 /// What a model's folder holds: two are equal unless a file or folder in it was added, removed, renamed or written to.
 /// That an entry is another one is known by its name, size, time of change and, for a link, target; contents are not
@@ -108,14 +108,9 @@ impl FolderSnapshot {
             let is_number = entry.0.as_encoded_bytes().iter().all(u8::is_ascii_digit);
             !is_number && !is_configuration(entry.0)
         };
-        let shared = |snapshot| Self::entries(snapshot).filter(is_shared);
         of_version(self).is_some()
             && of_version(self) == of_version(other)
-            && shared(self).eq(shared(other))
-    }
-
-    fn entries(&self) -> impl Iterator<Item = (&OsString, &u64)> {
-        self.entries.iter()
+            && self.entries.iter().filter(is_shared).eq(other.entries.iter().filter(is_shared))
     }
 }
 

@@ -6,16 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{config_name::is_configuration, folder::version_number};
-
-/// Files and folders that are looked at.
-const MAX_ENTRIES: usize = 100_000;
-
-/// Folders below a model's folder that are looked at.
-const MAX_DEPTH: usize = 16;
-
-/// What Python writes beside the modules that it imports.
-const BYTECODE: &str = "__pycache__";
+use super::{
+    config_name::is_configuration,
+    folder::version_number,
+    snapshot::{BYTECODE, MAX_DEPTH, MAX_ENTRIES},
+};
 
 /// The files in a version's folder, and those that all versions share: each by its path in the model's folder, in the order of
 /// these. Configurations are none of them, nor what Python writes.

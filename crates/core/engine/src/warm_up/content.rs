@@ -1,13 +1,13 @@
 //! The elements of the inputs of warm-up samples.
 
-use std::{fs::File, io, path::Path};
+use std::{io, path::Path};
 
 use fastrand::Rng;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
 use galatea_types::{Buffer, DataType, Error, Result};
 
 use super::{MAX_BYTES, error};
-use crate::model_file::{DataFile, ModelFileError, read_bytes, zeroed};
+use crate::model_file::{DataFile, ModelFileError, Part, zeroed};
 
 /// The folder of the model in which data files are.
 const FOLDER: &str = "warmup";
@@ -78,33 +78,21 @@ impl<'a> Content<'a> {
 
     /// All of the file.
     fn strings(&self, wanted: Wanted<'_>, file: &str) -> Result<Buffer> {
-        let limit = self.limit(wanted);
-        let read = |mut from: File, length: u64| match usize::try_from(length) {
-            Ok(length) if length <= limit => read_bytes(&mut from, length).map(Some),
-            _ => Ok(None),
-        };
-        self.read(file, read)?.ok_or_else(|| self.too_large(wanted))
+        let part = Part::AllUpTo(self.limit(wanted));
+        self.read(file, part)?.map_err(|_| self.too_large(wanted))
     }
 
     /// The first bytes of the file.
     fn elements(&self, wanted: Wanted<'_>, file: &str, size: usize) -> Result<Buffer> {
-        let read = |mut from: File, length: u64| match length < size as u64 {
-            true => Ok(Err(length)),
-            false => read_bytes(&mut from, size).map(Ok),
-        };
         let Wanted { warmup, name, .. } = wanted;
         let too_short = |got| error::short_file(warmup, name, file, (size, got));
-        self.read(file, read)?.map_err(too_short)
+        self.read(file, Part::First(size))?.map_err(too_short)
     }
 
-    fn read<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(File, u64) -> io::Result<T>,
-    ) -> Result<T, ModelFileError> {
+    fn read(&self, name: &str, part: Part) -> Result<Result<Buffer, u64>, ModelFileError> {
         let missing = "put the file there, or take input_data_file out of the configuration";
         let (model, model_dir) = (self.model, self.model_dir);
-        DataFile { model, model_dir, folder: FOLDER, name, missing }.read(read)
+        DataFile { model, model_dir, folder: FOLDER, name, missing }.read(part)
     }
 }
 

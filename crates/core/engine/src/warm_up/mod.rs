@@ -31,7 +31,11 @@ fn sample(
     config: &ModelConfig,
     content: &mut Content<'_>,
 ) -> Result<WarmupSample> {
-    check_batch(warmup, config)?;
+    let (size, max) = (warmup.batch_size, config.max_batch_size());
+    if config.has_batching() && size > max {
+        // Backends refuse such a batch in Triton, once for each of its requests.
+        return Err(error::batch_size(warmup, config.name(), max));
+    }
     let mut request = new_request(config);
     let mut added = Vec::new();
     for (name, input) in &warmup.inputs {
@@ -69,15 +73,6 @@ fn new_request(config: &ModelConfig) -> InferRequest {
     }
 }
 
-/// Backends refuse such a batch in Triton, once for each of its requests.
-fn check_batch(warmup: &Warmup, config: &ModelConfig) -> Result<()> {
-    let (size, max) = (warmup.batch_size, config.max_batch_size());
-    match config.has_batching() && size > max {
-        true => Err(error::batch_size(warmup, config.name(), max)),
-        false => Ok(()),
-    }
-}
-
 /// Triton hands it to the backend, which does not look at it.
 fn warn_of_unknown(input: &str, warmup: &Warmup, config: &ModelConfig) {
     let (model, sample) = (config.name(), &warmup.name);
@@ -87,9 +82,6 @@ fn warn_of_unknown(input: &str, warmup: &Warmup, config: &ModelConfig) {
 }
 
 fn tensor(name: &Arc<str>, input: &WarmupInput, data: Buffer, config: &ModelConfig) -> Tensor {
-    let shape = match config.has_batching() {
-        true => input.dims.with_leading(1),
-        false => input.dims.clone(),
-    };
+    let shape = if config.has_batching() { input.dims.with_leading(1) } else { input.dims.clone() };
     Tensor::new(name.clone(), input.data_type, shape, data)
 }

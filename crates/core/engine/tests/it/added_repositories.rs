@@ -3,7 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, RenamingRoot, RepositoryRoot};
+use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot, RepositoryRoot};
 use galatea_types::Code;
 
 use crate::fixture::{
@@ -17,7 +17,7 @@ fn load(f: &Fixture, name: &str) -> galatea_types::Result<()> {
 /// A repository with one model, which is known as `m`.
 fn archive(place: &Path) -> Arc<dyn RepositoryRoot> {
     add_model(place, "model", &[1], &format!("name: \"another\"\n{CONFIG}"));
-    RenamingRoot::at(place, "model", "m")
+    LocalRoot::renaming(place, "model", "m")
 }
 
 #[test]
@@ -61,16 +61,16 @@ fn a_place_and_a_name_are_taken_once() {
     let f = explicit(|_| ());
     f.engine.add_repository(archive(one.path())).expect("readable");
     let refused = |root| f.engine.add_repository(root).expect_err("refused");
-    let again = refused(RenamingRoot::at(one.path(), "model", "n"));
+    let again = refused(LocalRoot::renaming(one.path(), "model", "n"));
     let text = format!("model repository '{}' has already been registered", one.path().display());
     assert_eq!((again.code(), again.message()), (Code::AlreadyExists, text.as_str()));
     let taken = refused(archive(two.path()));
     let text = "failed to register 'm', there is a conflicting mapping for 'm'";
     assert_eq!((taken.code(), taken.message()), (Code::AlreadyExists, text));
-    let missing = refused(RenamingRoot::at("/nonexistent/model", "model", "n"));
+    let missing = refused(LocalRoot::renaming("/nonexistent/model", "model", "n"));
     let text = "failed to register '/nonexistent/model', repository not found";
     assert_eq!((missing.code(), missing.message()), (Code::InvalidArg, text));
-    let given = refused(RenamingRoot::at(f.root.path(), "model", "n"));
+    let given = refused(LocalRoot::renaming(f.root.path(), "model", "n"));
     assert_eq!(given.code(), Code::AlreadyExists, "the repository of the command line");
 }
 
@@ -96,7 +96,7 @@ fn with_namespaces_models_of_added_repositories_may_share_their_inner_names() {
     let roots = ["one", "two"].into_iter().zip(&places).map(|(name, place)| {
         add_model(place.path(), "inner", &[1], CONFIG);
         add_model(place.path(), "model", &[1], CONFIG);
-        RenamingRoot::at(place.path(), "model", name)
+        LocalRoot::renaming(place.path(), "model", name)
     });
     for root in roots.collect::<Vec<_>>() {
         let (place, name) = (root.place(), root.new_name().expect("given").to_owned());

@@ -83,7 +83,7 @@ fn at_start_ensembles_load_after_their_models() {
         index(&f.engine),
         ["a_outer:1:READY:", "b_inner:1:READY:", "y:1:READY:", "z:1:READY:"]
     );
-    assert!(f.engine.is_ready() && f.engine.is_model_ready("a_outer", None));
+    assert!(f.engine.is_ready() && f.is_model_ready("a_outer", None));
     let answer = ask(&f.engine, "a_outer", 7).expect("an answer");
     assert_eq!(
         (&*answer.model_name, answer.outputs[0].host().expect("host memory")),
@@ -279,7 +279,7 @@ fn texts_of_ensembles_that_cannot_be_loaded() {
         assert_eq!(error.code(), Code::InvalidArg);
         let text = without_places(error.message());
         assert_eq!(text, format!("load failed for model '{name}': {expected}\n"));
-        assert!(!f.engine.is_model_ready(name, None));
+        assert!(!f.is_model_ready(name, None));
     }
 }
 

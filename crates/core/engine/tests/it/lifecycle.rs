@@ -26,8 +26,8 @@ fn loads_everything_at_start_and_serves_the_highest_version() {
         (answer.model_version, answer.outputs[0].host().expect("host memory")),
         (3, &[7, 0, 0, 0][..])
     );
-    assert!(f.engine.is_ready() && f.engine.is_model_ready("n", Some(1)));
-    assert!(!f.engine.is_model_ready("n", Some(2)));
+    assert!(f.engine.is_ready() && f.is_model_ready("n", Some(1)));
+    assert!(!f.is_model_ready("n", Some(2)));
     let refused = f.engine.load_model("m", LoadOverrides::default()).expect_err("mode none");
     assert_eq!(refused.code(), Code::Unavailable);
     assert_eq!(

@@ -100,7 +100,7 @@ fn each_ensemble_runs_on_the_model_of_its_own_repository() {
     let statistics = n.f.engine.statistics(Some("m"), None).expect_err("which one?");
     assert_eq!(statistics.message(), "requested model 'm' is not available");
     assert_eq!(n.f.engine.statistics(None, None).expect("of all").len(), 4);
-    assert!(!n.f.engine.is_model_ready("m", None));
+    assert!(!n.f.is_model_ready("m", None));
     n.load("e").expect("both ensembles of the name e");
     assert!(n.refused("e").1.contains("2 identifiers of model 'e'"));
     n.f.engine.unload_model("m", false).expect("both of them");

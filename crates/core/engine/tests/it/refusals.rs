@@ -162,7 +162,7 @@ fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
     });
     f.engine.load_startup_models().expect_err("one fails");
     assert!(!f.engine.is_ready());
-    assert!(f.engine.is_model_ready("good", None) && !f.engine.is_model_ready("m", None));
+    assert!(f.is_model_ready("good", None) && !f.is_model_ready("m", None));
 }
 
 #[test]

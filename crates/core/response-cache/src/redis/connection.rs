@@ -2,10 +2,12 @@
 
 use std::{
     io::{self, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    net::{TcpStream, ToSocketAddrs},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
+use galatea_types::LockExt;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::{
@@ -40,7 +42,9 @@ pub enum RedisError {
 
 /// One connection.
 pub struct Connection {
-    stream: BufReader<Transport>,
+    stream: BufReader<Box<dyn Stream>>,
+    /// Of what is on the way.
+    deadline: Arc<Mutex<Instant>>,
     time_out: Duration,
 }
 
@@ -53,17 +57,18 @@ impl Connection {
         };
         let socket = connect(settings).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
-        let timed = Timed { socket, deadline: Instant::now() };
-        let transport = match tls {
-            None => Transport::Plain(timed),
+        let deadline = Arc::new(Mutex::new(Instant::now()));
+        let timed = Timed { socket, deadline: deadline.clone() };
+        let stream: Box<dyn Stream> = match tls {
+            None => Box::new(timed),
             Some(Tls { config, name }) => {
                 let session = ClientConnection::new(config.clone(), name.clone())
                     .map_err(|error| failed(io::Error::other(error)))?;
-                Transport::Tls(Box::new(StreamOwned::new(session, timed)))
+                Box::new(StreamOwned::new(session, timed))
             }
         };
-        let stream = BufReader::new(transport);
-        let mut connection = Self { stream, time_out: settings.socket_timeout };
+        let (stream, time_out) = (BufReader::new(stream), settings.socket_timeout);
+        let mut connection = Self { stream, deadline, time_out };
         connection.begin(settings).map_err(|error| match error {
             RedisError::Io(error) => failed(error),
             other => other,
@@ -92,7 +97,7 @@ impl Connection {
     /// Sends a command and waits for its reply, for one time-out in all. After an error of [`RedisError::Io`] the connection
     /// must not be used any more: a late reply would be taken for that to the next command.
     pub fn ask(&mut self, parts: &[&[u8]], most: usize) -> Result<Reply, RedisError> {
-        self.stream.get_mut().timed().deadline = Instant::now() + self.time_out;
+        *self.deadline.lock_unpoisoned() = Instant::now() + self.time_out;
         self.stream.get_mut().write_all(&command(parts))?;
         self.stream.get_mut().flush()?;
         match read_reply(&mut self.stream, most)? {
@@ -107,7 +112,7 @@ fn connect(settings: &RedisSettings) -> io::Result<TcpStream> {
     let addresses = (&*settings.host, settings.port).to_socket_addrs()?;
     let mut last = io::Error::other("the name has no address");
     for address in addresses.take(MOST_ADDRESSES) {
-        match connect_to(&address, deadline) {
+        match left(deadline).and_then(|left| TcpStream::connect_timeout(&address, left)) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
@@ -118,77 +123,36 @@ fn connect(settings: &RedisSettings) -> io::Result<TcpStream> {
     Err(last)
 }
 
-fn connect_to(address: &SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
-    TcpStream::connect_timeout(address, left(deadline)?)
-}
-
 fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    match left.is_zero() {
-        true => Err(timed_out()),
-        false => Ok(left),
-    }
+    let left = deadline.checked_duration_since(Instant::now());
+    left.filter(|left| !left.is_zero()).ok_or_else(timed_out)
 }
 
 fn timed_out() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "it took too long")
 }
 
-enum Transport {
-    Plain(Timed),
-    Tls(Box<StreamOwned<ClientConnection, Timed>>),
-}
+/// The bytes of a connection, in the clear or encrypted.
+trait Stream: Read + Write + Send {}
 
-impl Transport {
-    fn timed(&mut self) -> &mut Timed {
-        match self {
-            Self::Plain(timed) => timed,
-            Self::Tls(stream) => &mut stream.sock,
-        }
-    }
-}
-
-impl Read for Transport {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Transport {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(timed) => timed.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
-    }
-}
+impl<T: Read + Write + Send> Stream for T {}
 
 /// A socket whose reads and writes end at a deadline, however many they are and however little each of them brings.
 struct Timed {
     socket: TcpStream,
-    deadline: Instant,
+    deadline: Arc<Mutex<Instant>>,
 }
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(Some(left(self.deadline)?))?;
+        self.socket.set_read_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.read(buffer).map_err(without_block)
     }
 }
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(Some(left(self.deadline)?))?;
+        self.socket.set_write_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.write(bytes).map_err(without_block)
     }
 

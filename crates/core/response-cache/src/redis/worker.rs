@@ -8,7 +8,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     thread,
     time::{Duration, Instant},
@@ -124,12 +124,17 @@ impl Worker {
 
     /// For a request that has waited since `at`.
     pub fn fetch_since(&self, at: Instant, key: CacheKey, then: Then) {
-        let queued = Queued { job: Job::Fetch { key, then }, at };
-        if let Err(refused) = self.jobs.try_send(queued) {
-            let (std::sync::mpsc::TrySendError::Full(queued)
-            | std::sync::mpsc::TrySendError::Disconnected(queued)) = refused;
-            self.server.look_up_errors.fetch_add(1, Ordering::Relaxed);
-            queued.job.give_up();
+        self.send(Queued { job: Job::Fetch { key, then }, at });
+    }
+
+    /// False without a place in the queue: the job is given up.
+    fn send(&self, queued: Queued) -> bool {
+        match self.jobs.try_send(queued) {
+            Ok(()) => true,
+            Err(TrySendError::Full(queued) | TrySendError::Disconnected(queued)) => {
+                self.server.give_up(queued.job);
+                false
+            }
         }
     }
 
@@ -145,20 +150,7 @@ impl Worker {
         let bytes = wire::encode(entry);
         server.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         let value = Waiting { bytes, server };
-        let queued = Queued { job: Job::Store { key, value }, at: Instant::now() };
-        let is_queued = self.jobs.try_send(queued).is_ok();
-        if !is_queued {
-            self.server.insertion_errors.fetch_add(1, Ordering::Relaxed);
-        }
-        is_queued
-    }
-}
-
-impl Job {
-    fn give_up(self) {
-        if let Self::Fetch { then, .. } = self {
-            call(then, None);
-        }
+        self.send(Queued { job: Job::Store { key, value }, at: Instant::now() })
     }
 }
 
@@ -195,8 +187,7 @@ impl Body {
         loop {
             let Queued { job, at } = self.queued.recv().ok()?;
             if at.elapsed() > self.server.settings.wait_timeout {
-                self.server.count(&job);
-                job.give_up();
+                self.server.give_up(job);
                 continue;
             }
             if let Err(error) = self.server.work(connection, job) {
@@ -228,10 +219,7 @@ impl Body {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.queued.recv_timeout(left) {
-                Ok(queued) => {
-                    self.server.count(&queued.job);
-                    queued.job.give_up();
-                }
+                Ok(queued) => self.server.give_up(queued.job),
                 Err(RecvTimeoutError::Timeout) => return Some(()),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
@@ -240,12 +228,15 @@ impl Body {
 }
 
 impl Server {
-    fn count(&self, job: &Job) {
-        let counter = match job {
-            Job::Fetch { .. } => &self.look_up_errors,
-            Job::Store { .. } => &self.insertion_errors,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts a job that is not done, and goes on without what it would have found.
+    fn give_up(&self, job: Job) {
+        match job {
+            Job::Fetch { then, .. } => {
+                self.look_up_errors.fetch_add(1, Ordering::Relaxed);
+                call(then, None);
+            }
+            Job::Store { .. } => _ = self.insertion_errors.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Does a job. An error: the connection is of no use any more, and the job was given up.

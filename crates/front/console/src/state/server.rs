@@ -118,8 +118,8 @@ fn why_not_to_load(engine: &Engine) -> String {
 fn stage(engine: &Engine, live: bool, ready: bool) -> &'static str {
     match (live, ready) {
         (false, _) => "exiting",
-        _ if engine.is_leaving() => "draining",
-        _ if engine.is_starting() => "starting",
+        _ if engine.availability().is_leaving() => "draining",
+        _ if engine.availability().is_starting() => "starting",
         (true, true) => "ready",
         (true, false) => "not_ready",
     }

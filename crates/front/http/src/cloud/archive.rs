@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_engine::{LocalRoot, RenamingRoot, RepositoryRoot};
+use galatea_engine::{LocalRoot, RepositoryRoot};
 use galatea_types::Error;
 
 /// What a model's folder has where it is one.
@@ -46,7 +46,7 @@ pub(super) fn find(
             (&*folder, name.ok_or_else(|| ArchiveError::Empty { model: model.to_owned() })?)
         }
     };
-    Ok(RenamingRoot::at(place, name, model))
+    Ok(LocalRoot::renaming(place, name, model))
 }
 
 /// A folder below that of all models, as written, and where links lead.

@@ -28,7 +28,7 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
         Route::Live if wants_json(head) => health_as_json("live", state.is_live()),
         Route::Live => health(state.is_live()),
         // Said in another way than "not ready", which may pass: this server will not come back.
-        Route::Ready if engine.is_leaving() => leaving(),
+        Route::Ready if engine.availability().is_leaving() => leaving(),
         Route::Ready if wants_json(head) => {
             health_as_json("ready", state.is_live() && engine.is_ready())
         }

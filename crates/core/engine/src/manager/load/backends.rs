@@ -15,7 +15,7 @@ use crate::{backend_registry::Registry, backend_settings::BackendSettings};
 pub(crate) struct Backends<T: ?Sized = dyn Backend> {
     registry: Registry<T>,
     opened: Mutex<BTreeMap<String, Arc<T>>>,
-    settings: BackendSettings,
+    pub settings: BackendSettings,
 }
 
 impl<T: ?Sized> Backends<T> {
@@ -53,11 +53,6 @@ impl<T: ?Sized> Backends<T> {
             .about("backend");
         Error::invalid_arg(text).with_source(found)
     }
-
-    /// Settings of one backend, with those for all.
-    pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
-        self.settings.of(backend)
-    }
 }
 
 /// What completes a configuration: a backend where models are loaded, an inspector where their files are only looked at.
@@ -94,40 +89,32 @@ impl Completer {
     }
 }
 
-/// Where completers come from.
-pub(crate) trait Completers {
-    /// The one for a backend.
-    fn completer(&self, backend: &str) -> Result<Completer>;
+#[derive(Clone, Copy)]
+pub(crate) enum Completers<'a> {
+    Backends(&'a Backends),
+    Inspectors(&'a Backends<dyn Inspector>),
+}
 
-    /// What inspects the models of a backend that is not open yet, where opening it takes long.
-    fn inspector_before_opening(&self, _backend: &str) -> Option<Arc<dyn Inspector>> {
-        None
+impl Completers<'_> {
+    pub fn completer(&self, backend: &str) -> Result<Completer> {
+        match self {
+            Self::Backends(backends) => backends.open(backend).map(Completer::Backend),
+            Self::Inspectors(inspectors) => inspectors.open(backend).map(Completer::Inspector),
+        }
+    }
+
+    pub fn inspector_before_opening(&self, backend: &str) -> Option<Arc<dyn Inspector>> {
+        match self {
+            Self::Backends(backends) => backends.inspector_before_opening(backend),
+            Self::Inspectors(_) => None,
+        }
     }
 
     /// Settings of a backend, with those for all.
-    fn settings(&self, backend: &str) -> BTreeMap<String, String>;
-}
-
-impl Completers for Backends<dyn Backend> {
-    fn completer(&self, backend: &str) -> Result<Completer> {
-        self.open(backend).map(Completer::Backend)
-    }
-
-    fn inspector_before_opening(&self, backend: &str) -> Option<Arc<dyn Inspector>> {
-        Backends::inspector_before_opening(self, backend)
-    }
-
-    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
-        Backends::settings(self, backend)
-    }
-}
-
-impl Completers for Backends<dyn Inspector> {
-    fn completer(&self, backend: &str) -> Result<Completer> {
-        self.open(backend).map(Completer::Inspector)
-    }
-
-    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
-        Backends::settings(self, backend)
+    pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        match self {
+            Self::Backends(backends) => backends.settings.of(backend),
+            Self::Inspectors(inspectors) => inspectors.settings.of(backend),
+        }
     }
 }

@@ -22,30 +22,23 @@ pub(super) fn check(
 ) -> Result<()> {
     let model = config.name();
     let has_parameter = config.parameters().contains_key(PARAMETER);
-    let refused = |text: String, advice: &str| {
-        let found = Diagnostic::error(text).with_advice(advice);
-        let parameter = has_parameter.then(|| FieldPath::from("parameters").named(PARAMETER));
-        parameter.into_iter().fold(found, Diagnostic::about)
-    };
-    let unsupported = |text: String, what: &str| {
+    let unsupported = |what: &str| {
         let advice = format!("remove {what}, and 'dynamic_batching' alone decides what is joined");
-        let found = refused(text, &advice);
-        Err(found.into_unplaced_error(Code::Unsupported))
+        (Code::Unsupported, advice)
     };
-    match config.scheduling() {
+    let (text, (code, advice)) = match config.scheduling() {
         Scheduling::Sequence(_) if has_parameter => {
             let text = format!(
                 "{PARAMETER} cannot be specified with sequence batcher, using default batching strategy"
             );
-            let found = refused(text, "remove the parameter");
-            Err(found.into_unplaced_error(Code::InvalidArg))
+            (text, (Code::InvalidArg, "remove the parameter".to_owned()))
         }
         Scheduling::Direct | Scheduling::Dynamic(_) if has_parameter => {
             let text = format!(
                 "parameter '{PARAMETER}' of model '{model}' is not supported by this version of the server: it runs no \
                  custom batching strategies"
             );
-            unsupported(text, "it")
+            (text, unsupported("it"))
         }
         Scheduling::Dynamic(_) => {
             let backend = config.backend();
@@ -60,8 +53,13 @@ pub(super) fn check(
             let text = format!(
                 "custom batching strategy '{file}' of model '{model}' is not supported by this version of the server"
             );
-            unsupported(text, "the file")
+            (text, unsupported("the file"))
         }
-        _ => Ok(()),
+        _ => return Ok(()),
+    };
+    let mut found = Diagnostic::error(text).with_advice(advice);
+    if has_parameter {
+        found = found.about(FieldPath::from("parameters").named(PARAMETER));
     }
+    Err(found.into_unplaced_error(code))
 }

@@ -1,7 +1,7 @@
 //! From a model's configuration as written to the checked one, in two steps: what is refused when it is read (polled)
 //! from its repository, and what when a version is loaded, after its backend has completed it.
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, sync::Arc};
 
 use galatea_backend::{CompletionContext, Inspector, PathRules};
 use galatea_config::{
@@ -15,24 +15,19 @@ use super::{
     paths,
 };
 use crate::{
-    agents::AgentRegistry,
     manager::plan::versions_to_load,
-    options::GpuOptions,
+    options::{EngineOptions, GpuOptions},
     repository::{ConfigName, ModelFolder, ModelLayout, read_text_file, text_file_advice},
 };
 
-/// How configurations are completed.
 #[derive(Clone, Copy)]
 pub(crate) struct Completion<'a> {
-    pub backends: &'a dyn Completers,
-    pub agents: &'a AgentRegistry,
+    pub backends: Completers<'a>,
+    pub options: &'a EngineOptions,
+    /// Those of the options, or fewer.
     pub gpus: &'a GpuOptions,
-    /// Whether backends may complete a configuration, and a model may have none.
-    pub is_automatic: bool,
     /// Where paths in the configuration may lead.
     pub paths: &'a PathRules,
-    /// See [`EngineOptions::backend_directory`](crate::EngineOptions::backend_directory).
-    pub backend_directory: Option<&'a Path>,
 }
 
 /// The configuration in a model's folder.
@@ -72,15 +67,20 @@ impl Completion<'_> {
     /// Names the backend, and refuses what no backend could complete.
     pub fn poll(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<PolledConfig> {
         let raw = self.with_backend(raw, folder)?;
-        let context = NormalizeContext {
-            directory_name: &folder.name,
-            version_files: &[],
-            available_gpus: &self.gpus.available,
-        };
-        let normalized = galatea_config::normalize(raw.clone(), &context)?;
+        let normalized = galatea_config::normalize(raw.clone(), &self.context(folder, &[]))?;
         let context = self.check_context(folder, None);
-        let version_policy = normalized.check_polled(&context, !self.is_automatic)?;
+        let version_policy =
+            normalized.check_polled(&context, !self.options.auto_completes_config)?;
         Ok(PolledConfig { raw, version_policy })
+    }
+
+    fn context<'a>(
+        &'a self,
+        folder: &'a ModelFolder,
+        version_files: &'a [String],
+    ) -> NormalizeContext<'a> {
+        let available_gpus = &self.gpus.available;
+        NormalizeContext { directory_name: &folder.name, version_files, available_gpus }
     }
 
     /// Names the backend, by the files of the model where nothing else does.
@@ -89,13 +89,8 @@ impl Completion<'_> {
         raw: RawModelConfig,
         folder: &ModelFolder,
     ) -> Result<RawModelConfig> {
-        let version_files = folder.lowest_version_files();
-        let context = NormalizeContext {
-            directory_name: &folder.name,
-            version_files: &version_files,
-            available_gpus: &self.gpus.available,
-        };
-        galatea_config::resolve_backend(raw, &context).map_err(|error| {
+        let files = folder.lowest_version_files();
+        galatea_config::resolve_backend(raw, &self.context(folder, &files)).map_err(|error| {
             match ModelLayout::new(folder, None).without_backend() {
                 Some(oddity) => oddity.explain(error),
                 None => error,
@@ -128,7 +123,7 @@ impl Completion<'_> {
         check_runtime(&raw, backend)?;
         let normalized = self.normalized(raw.clone(), folder, Some(backend))?;
         normalized.check_instance_groups(&context)?;
-        let completed = match self.is_automatic {
+        let completed = match self.options.auto_completes_config {
             true => self.ask_backend(raw, backend, folder)?,
             false => raw,
         };
@@ -158,13 +153,11 @@ impl Completion<'_> {
 
     /// Asks the backend of a polled configuration for what only the model knows.
     pub fn complete(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<RawModelConfig> {
-        match raw.backend.is_empty() {
-            true => Ok(raw),
-            false => {
-                let backend = self.backends.completer(&raw.backend)?;
-                self.ask_backend(raw, &backend, folder)
-            }
+        if raw.backend.is_empty() {
+            return Ok(raw);
         }
+        let backend = self.backends.completer(&raw.backend)?;
+        self.ask_backend(raw, &backend, folder)
     }
 
     /// All that is wrong with a polled configuration, without the places. `is_completed`: its backend has said already
@@ -181,7 +174,7 @@ impl Completion<'_> {
         };
         normalized.mistakes(
             &self.check_context(folder, backend.as_ref()),
-            is_completed || !self.is_automatic,
+            is_completed || !self.options.auto_completes_config,
         )
     }
 
@@ -230,7 +223,7 @@ impl Completion<'_> {
     }
 
     /// Calls `ask` with what a backend is told of one version of a model.
-    fn with_context<T>(
+    pub fn with_context<T>(
         &self,
         backend: &str,
         (folder, version): (&ModelFolder, i64),
@@ -262,8 +255,7 @@ impl Completion<'_> {
             }
             available_gpus = &[];
         }
-        let context =
-            NormalizeContext { directory_name: &folder.name, version_files: &[], available_gpus };
+        let context = NormalizeContext { available_gpus, ..self.context(folder, &[]) };
         galatea_config::normalize(raw, &context)
     }
 }

@@ -6,13 +6,10 @@ use galatea_types::{Code, Error, Result};
 
 use crate::model_id::ModelId;
 
-/// What failed, by model.
 pub(crate) type Failures = BTreeMap<ModelId, LoadFailure>;
 
-/// Why a model failed to load.
 #[derive(Clone, Debug)]
 pub(crate) enum LoadFailure {
-    /// The server is stopping.
     Exiting,
     /// Its folder or configuration could not be read.
     Unreadable(Error),
@@ -88,7 +85,6 @@ pub(crate) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> 
 #[derive(Clone, Debug)]
 pub(crate) struct VersionFailures(pub Vec<VersionFailure>);
 
-/// Why one version failed to load.
 #[derive(Clone, Debug)]
 pub(crate) struct VersionFailure {
     pub version: i64,

@@ -1,7 +1,7 @@
 //! Loading what was planned: files, configurations, backends, instances.
 //!
-//! From the bottom up: a [`PolledModel`] is one model as it was read, the [`version_loader`] makes running versions of it, the
-//! [`ModelLoader`] does that for one model at a time, and [`run()`] carries out a plan of several.
+//! From the bottom up: a [`PolledModel`] is one model as it was read, the [`version_loader`] makes running versions of it, and the
+//! [`ModelLoader`] does that for one model at a time.
 
 mod backends;
 mod batch_strategy;
@@ -15,21 +15,18 @@ mod operations;
 mod panic_wall;
 mod paths;
 mod polled_model;
-mod run;
 mod version_loader;
 
 pub(crate) use self::{
-    backends::Backends,
+    backends::{Backends, Completers},
     configuration::Completion,
     dependency_error::{BrokenStep, cycle_error},
     polled_model::{PolledModel, mistakes_of_folder},
 };
 pub(super) use self::{
-    cached_models::CachedModels,
     load_failure::{Failures, LoadFailure, joined},
     loads_under_way::LoadsUnderWay,
-    model_loader::ModelLoader,
+    model_loader::{Loaded, ModelLoader},
     operations::Operations,
-    run::{Outcome, run},
     version_loader::VersionLoader,
 };

@@ -1,31 +1,28 @@
 //! Loads and unloads one model: all its versions or none.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use galatea_backend::PathRules;
 use galatea_config::{ConfigDraft, ConfigSource, Diagnostic, ModelConfig, Scheduling};
 use galatea_types::{Error, LockExt, Result};
 
 use super::{
+    backends::Completers,
     configuration::{self, Completion},
     dependency_error::{BrokenStep, cycle_error},
     load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures},
     operations::Operations,
     panic_wall::guarded,
     paths,
-    polled_model::PolledModel,
+    polled_model::{Loading, PolledModel},
     version_loader::{VersionLoader, ensemble_scheduler},
 };
 use crate::{
-    agents::AgentRegistry,
-    lifecycle::{Generation, Lifecycle, PollFailure},
+    lifecycle::{Generation, Lifecycle},
     manager::plan::{Cycle, Dependencies, LoadRequest, is_current},
     model_id::ModelId,
-    options::GpuOptions,
-    override_folders::OverrideFolders,
+    options::EngineOptions,
+    overrides::OverrideFolders,
     ready_models::{ReadyModels, ReadyVersions},
     repository::{FolderSnapshot, LoadEvent, Repository},
     served_model::ServedModel,
@@ -42,20 +39,12 @@ pub(crate) enum Loaded {
 
 /// Loads models one by one, and puts them in the place of what was ready before.
 pub(crate) struct ModelLoader {
+    pub options: Arc<EngineOptions>,
     pub repository: Arc<Repository>,
     pub lifecycle: Arc<Lifecycle>,
     pub models: Arc<ReadyModels>,
     pub dependencies: Arc<Mutex<Dependencies>>,
     pub versions: VersionLoader,
-    pub agents: AgentRegistry,
-    pub gpus: GpuOptions,
-    pub auto_completes_config: bool,
-    /// See [`EngineOptions::backend_directory`](crate::EngineOptions::backend_directory).
-    pub backend_directory: Option<PathBuf>,
-    /// Whether configurations in load requests may name files outside of their model.
-    pub allows_override_paths: bool,
-    /// How often a failed load of a version is tried again.
-    pub retry_count: usize,
     pub operations: Operations,
     /// Where the files of load requests are put.
     pub override_folders: Arc<OverrideFolders>,
@@ -79,7 +68,7 @@ impl ModelLoader {
         }
         let is_of_folder = request.overrides.files.is_empty();
         let snapshot = is_of_folder.then(|| self.repository.snapshot(id)).flatten();
-        let loaded = self.loaded_from(id);
+        let loaded = self.dependencies.lock_unpoisoned().snapshot(id).cloned();
         let works = self.models.works(id);
         if is_current(request, works, loaded.as_ref(), snapshot.as_ref()) {
             if request.is_explicit {
@@ -98,7 +87,7 @@ impl ModelLoader {
             let is_kept = request.overrides.is_empty() && self.is_held(id);
             self.dependencies.lock_unpoisoned().load_failed(id, before, is_kept);
             if !self.knows(id) {
-                self.forget(id);
+                self.models.deregister(id);
             }
         }
         loaded.map(|()| Loaded::Anew)
@@ -106,11 +95,6 @@ impl ModelLoader {
 
     fn knows(&self, id: &ModelId) -> bool {
         self.dependencies.lock_unpoisoned().contains(id)
-    }
-
-    /// The folder that what is ready was loaded from, as it was then.
-    fn loaded_from(&self, id: &ModelId) -> Option<FolderSnapshot> {
-        self.dependencies.lock_unpoisoned().snapshot(id).cloned()
     }
 
     /// The ready versions whose files are those they were loaded from: they are kept if their configuration stays.
@@ -137,9 +121,7 @@ impl ModelLoader {
             return self.load_ensemble(&polled, failures);
         }
         let complete = || polled.complete(&self.completion(&polled.paths));
-        self.load_versions(&polled, unchanged, complete, |config, version, generation| {
-            self.versions.load(&polled, config, version, generation)
-        })
+        self.load_versions(&polled, unchanged, complete, |loading| self.versions.load(loading))
     }
 
     /// Unloads all versions of a model once their last requests have left.
@@ -148,19 +130,17 @@ impl ModelLoader {
         self.models.replace(id, ReadyVersions::new());
     }
 
-    /// From now on clients cannot mean this model.
-    pub fn forget(&self, id: &ModelId) {
-        self.models.deregister(id);
-    }
-
     /// Whether a repository has such a model, or several.
     fn is_held(&self, id: &ModelId) -> bool {
         !matches!(self.repository.find(id), Ok(None))
     }
 
-    /// Remembers why an ensemble cannot be loaded.
-    pub fn reject_ensemble(&self, id: &ModelId, error: Error) -> LoadFailure {
-        self.record_poll_failure(id, PollFailure::Unreadable(error.message().to_owned()), &error);
+    /// Says and remembers why an ensemble cannot be loaded.
+    fn reject_ensemble(&self, id: &ModelId, source: &ConfigSource, error: Error) -> LoadFailure {
+        let error = source.locate(error);
+        let shown = Diagnostic::of(&error).map(|found| found.render(galatea_config::coloured));
+        log::error!(model = *id.name, shown; "{error}");
+        self.record_poll_failure(id, false, &error);
         LoadFailure::Invalid(error)
     }
 
@@ -171,25 +151,18 @@ impl ModelLoader {
             Some(json) => Ok(ConfigSource::json(json.as_str())),
             None => {
                 let folder = self.repository.lease(id)?;
-                configuration::read(&folder, self.repository.config_name(), true)
+                configuration::read(&folder, &self.repository.config_name, true)
             }
         });
         let source = source.unwrap_or_default();
         let draft = ConfigDraft::from(source.parse().unwrap_or_default());
-        let error = source.locate(cycle_error(id, cycle, &draft));
-        self.log_ensemble(id, &error);
-        self.reject_ensemble(id, error)
-    }
-
-    fn log_ensemble(&self, id: &ModelId, error: &Error) {
-        let shown = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
-        log::error!(model = *id.name, shown; "{error}");
+        self.reject_ensemble(id, &source, cycle_error(id, cycle, &draft))
     }
 
     fn poll(&self, request: &LoadRequest) -> Result<PolledModel, LoadFailure> {
         let id = &request.id;
-        let paths =
-            paths::rules(id, &request.overrides, &self.repository, self.allows_override_paths);
+        let trusts_requests = self.options.allows_override_paths;
+        let paths = paths::rules(request, &self.repository, trusts_requests);
         let completion = self.completion(&paths);
         let polled = guarded(|| {
             let (overrides, folders) = (&request.overrides, &*self.override_folders);
@@ -199,8 +172,7 @@ impl ModelLoader {
             let head = format!("Poll failed for model directory '{id}':");
             let shown = shown(&head, &error);
             log::error!(model = *id.name, shown; "{head} {}", error.with_causes());
-            let why = PollFailure::Unreadable(error.message().to_owned());
-            self.record_poll_failure(id, why, &error);
+            self.record_poll_failure(id, false, &error);
             LoadFailure::Unreadable(error)
         })?;
         self.models.register(id);
@@ -209,8 +181,7 @@ impl ModelLoader {
             polled.log_oddities(reason.message());
             let shown = shown(&format!("cannot load '{id}':"), &reason);
             log::error!(model = *id.name, shown; "{reason}");
-            let why = PollFailure::NoVersion(reason.message().to_owned());
-            self.record_poll_failure(id, why, &reason);
+            self.record_poll_failure(id, true, &reason);
             return Err(LoadFailure::NoVersion(reason));
         }
         polled.log_oddities("");
@@ -219,12 +190,10 @@ impl ModelLoader {
 
     fn completion<'a>(&'a self, paths: &'a PathRules) -> Completion<'a> {
         Completion {
-            backends: &self.versions.backends,
-            agents: &self.agents,
-            gpus: &self.gpus,
-            is_automatic: self.auto_completes_config,
+            backends: Completers::Backends(&self.versions.backends),
+            options: &self.options,
+            gpus: &self.options.gpus,
             paths,
-            backend_directory: self.backend_directory.as_deref(),
         }
     }
 
@@ -240,7 +209,7 @@ impl ModelLoader {
                     polled,
                     ReadyVersions::new(),
                     || Err(error.clone()),
-                    |_, _, _| Err(error.clone()),
+                    |_| Err(error.clone()),
                 );
             }
         };
@@ -249,14 +218,10 @@ impl ModelLoader {
             Ok((models, config))
         });
         let (models, config) = joined.map_err(|error| {
-            let error = polled.source.locate(error);
-            self.log_ensemble(&polled.id, &error);
             self.models.replace(&polled.id, ReadyVersions::new());
-            self.reject_ensemble(&polled.id, error)
+            self.reject_ensemble(&polled.id, &polled.source, error)
         })?;
-        let load = |config: &_, version, generation| {
-            self.versions.load_ensemble(polled, config, &models, version, generation)
-        };
+        let load = |loading: Loading<'_>| self.versions.load_ensemble(loading, &models);
         // On other models than before.
         self.load_versions(polled, ReadyVersions::new(), || Ok(config.clone()), load)
     }
@@ -296,7 +261,7 @@ impl ModelLoader {
                 }
             }
         }
-        let own = models.iter().map(|model| model.id());
+        let own = models.iter().map(|model| &model.id);
         let own = own.filter(|of| of.namespace == id.namespace).map(|of| of.name.clone());
         self.dependencies.lock_unpoisoned().resolved(id, own.collect());
         Ok(models)
@@ -304,9 +269,9 @@ impl ModelLoader {
 
     /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
     /// that no repository holds is no model: a client could fill the table with those.
-    fn record_poll_failure(&self, id: &ModelId, why: PollFailure, error: &Error) {
+    fn record_poll_failure(&self, id: &ModelId, was_read: bool, error: &Error) {
         if !self.models.contains(id) && self.is_held(id) {
-            self.lifecycle.set_poll_failure(id, why);
+            self.lifecycle.set_poll_failure(id, was_read, error.message());
             self.record_excerpt(id, error);
         }
     }
@@ -322,13 +287,14 @@ impl ModelLoader {
     /// Does a part of a load, again if it fails and more tries are asked for.
     fn retry<T>(&self, id: &ModelId, part: impl Fn() -> Result<T>) -> Result<T> {
         let mut done = guarded(&part);
-        for retry in 1..=self.retry_count {
+        let retries = self.options.load_retry_count;
+        for retry in 1..=retries {
             let Err(error) = &done else { break };
             if self.models.is_exiting() {
                 break;
             }
             let (code, error) = (error.code().as_str(), error.with_causes());
-            log::warn!(model = *id.name; "retry {retry} of {} to load '{id}': {code}: {error}", self.retry_count);
+            log::warn!(model = *id.name; "retry {retry} of {retries} to load '{id}': {code}: {error}");
             done = guarded(&part);
         }
         done
@@ -348,7 +314,7 @@ impl ModelLoader {
                 config.and_then(|config| guarded(|| self.versions.change_instances(model, config)));
             let failure = changed.err().map(|error| failed(polled, version, true, error));
             let reason = failure.as_ref().map(VersionFailure::reason);
-            self.lifecycle.changed(id, version, model.generation(), reason.as_deref());
+            self.lifecycle.changed(id, version, model.generation, reason.as_deref());
             failure
         };
         ready.iter().filter_map(change).collect()
@@ -361,7 +327,7 @@ impl ModelLoader {
         polled: &PolledModel,
         mut kept: ReadyVersions,
         complete: impl Fn() -> Result<Arc<ModelConfig>>,
-        load: impl Fn(&Arc<ModelConfig>, i64, Generation) -> Result<ServedModel>,
+        load: impl Fn(Loading<'_>) -> Result<ServedModel>,
     ) -> Result<(), LoadFailure> {
         let id = &polled.id;
         let mut ready = ReadyVersions::new();
@@ -382,7 +348,13 @@ impl ModelLoader {
         for &(version, generation) in begun.iter().filter(|(v, _)| !kept.contains_key(v)) {
             log::info!(model = *id.name, version; "loading: {id}:{version}");
             let config = config.as_ref().map_err(Error::clone);
-            match config.and_then(|config| self.retry(id, || load(config, version, generation))) {
+            let loaded = config.and_then(|config| {
+                self.retry(id, || {
+                    let started_at = self.options.clock.now();
+                    load(Loading { polled, config, version, generation, started_at })
+                })
+            });
+            match loaded {
                 Ok(model) => {
                     ready.insert(version, Arc::new(model));
                 }
@@ -399,11 +371,12 @@ impl ModelLoader {
         }
         if !failures.is_empty() {
             for model in ready.values() {
-                self.lifecycle.unloading(id, model.version(), model.generation());
+                self.lifecycle.unloading(id, model.version, model.generation);
             }
             return Err(LoadFailure::Versions(VersionFailures(failures)));
         }
-        kept.values().for_each(|model| model.set_ready_versions(&polled.versions));
+        kept.values()
+            .for_each(|model| model.ready_versions.store(Arc::new(polled.versions.clone())));
         ready.extend(kept);
         polled.folder.lease().tell(LoadEvent::LoadComplete);
         self.models.replace(id, ready);
@@ -452,8 +425,8 @@ fn warn(config: &ModelConfig, polled: &PolledModel) {
 
 /// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.
 fn join(config: &ModelConfig, models: &[Arc<ServedModel>]) -> Result<Arc<ModelConfig>> {
-    let configs: Vec<_> = models.iter().map(|m| m.shared_config()).collect();
-    let namespaces = models.iter().map(|m| &*m.id().namespace);
+    let configs: Vec<_> = models.iter().map(|m| m.config.clone()).collect();
+    let namespaces = models.iter().map(|m| &*m.id.namespace);
     let config = config.with_step_models(&configs)?.with_step_namespaces(namespaces);
     let config = Arc::new(config);
     // The graph knows which tensors must not meet; it is made again for each version.

@@ -4,7 +4,7 @@ use galatea_backend::{PathRules, relative_inside};
 use galatea_config::{ConfigDraft, Diagnostic, FieldPath, RawModelConfig};
 use galatea_types::{Code, Error};
 
-use crate::{model_id::ModelId, overrides::LoadOverrides, repository::Repository};
+use crate::{manager::plan::LoadRequest, repository::Repository};
 
 /// The first place of the field in a configuration.
 fn field_of(field: &'static str) -> FieldPath {
@@ -34,15 +34,14 @@ pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelCo
 
 /// Where other paths of the configuration may lead: anywhere if it is the repository's, or if requests are trusted.
 pub(super) fn rules(
-    model: &ModelId,
-    overrides: &LoadOverrides,
+    request: &LoadRequest,
     repository: &Repository,
     trusts_requests: bool,
 ) -> PathRules {
-    if overrides.config.is_none() || trusts_requests {
+    if request.overrides.config.is_none() || trusts_requests {
         return PathRules::anywhere();
     }
-    let text = repository.read_config(model).ok();
+    let text = repository.read_config(&request.id).ok();
     let of_repository = text.and_then(|text| galatea_config::parse_text(&text).ok());
     let trusted = of_repository.map(|raw| ConfigDraft::from(raw).host_paths());
     PathRules::inside_model(trusted.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! One model as it was read from its repository, to be loaded.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use galatea_backend::PathRules;
 use galatea_config::{
@@ -16,10 +16,10 @@ use super::{
     load_failure::no_version,
 };
 use crate::{
+    lifecycle::Generation,
     manager::plan::choose_versions,
     model_id::ModelId,
-    override_folders::OverrideFolders,
-    overrides::LoadOverrides,
+    overrides::{LoadOverrides, OverrideFolders},
     repository::{ConfigName, HiddenFolder, ModelFolder, ModelLayout, Repository},
     served_model::ServedModel,
 };
@@ -42,6 +42,17 @@ pub(crate) struct PolledModel {
     pub source: ConfigSource,
 }
 
+/// A version of it that is being loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Loading<'a> {
+    pub polled: &'a PolledModel,
+    /// Complete.
+    pub config: &'a Arc<ModelConfig>,
+    pub version: i64,
+    pub generation: Generation,
+    pub started_at: Instant,
+}
+
 impl PolledModel {
     pub fn new(
         id: &ModelId,
@@ -55,7 +66,7 @@ impl PolledModel {
             None => repository.lease(id)?,
         };
         let hidden = HiddenFolder::of(&folder);
-        let (folder, draft, source) = read(overrides, completion, folder, repository.config_name())
+        let (folder, draft, source) = read(overrides, completion, folder, &repository.config_name)
             .map_err(|error| hidden.hide(error))?;
         // An agent may have replaced the folder.
         let hidden = HiddenFolder::of(&folder);
@@ -127,12 +138,10 @@ impl PolledModel {
         }
     }
 
-    /// What its folder should hold.
     pub fn layout(&self) -> ModelLayout<'_> {
         ModelLayout::new(&self.folder, Some(&self.raw))
     }
 
-    /// Whether it is made of other models.
     pub fn is_ensemble(&self) -> bool {
         self.raw.platform == ENSEMBLE_PLATFORM
     }
@@ -146,7 +155,8 @@ impl PolledModel {
     pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
         let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
         check_instances(&config, self.versions.len())?;
-        batch_strategy::check(&config, &self.folder, &self.versions, completion.backend_directory)?;
+        let backends = completion.options.backend_directory.as_deref();
+        batch_strategy::check(&config, &self.folder, &self.versions, backends)?;
         Ok(Arc::new(config))
     }
 
@@ -160,7 +170,7 @@ impl PolledModel {
 
     /// Whether the versions it was made from would differ from this ready one in their instances at most.
     pub fn changes_instances_only(&self, ready: &ServedModel) -> bool {
-        differ_in_instances_only(&self.raw, ready.polled())
+        differ_in_instances_only(&self.raw, &ready.polled)
             || differ_in_instances_only(&self.raw, ready.current_config().raw())
     }
 
@@ -189,7 +199,7 @@ fn read(
     let read = |folder: &ModelFolder| -> Result<_> {
         let source = match &overrides.config {
             Some(json) => ConfigSource::json(json.as_str()),
-            None => configuration::read(folder, name, completion.is_automatic)?,
+            None => configuration::read(folder, name, completion.options.auto_completes_config)?,
         };
         let mut draft = ConfigDraft::from(source.parse()?);
         if folder.is_renamed {
@@ -198,7 +208,7 @@ fn read(
         Ok((draft, source))
     };
     let (draft, source) = read(&folder)?;
-    let visited = completion.agents.visit(&draft, &folder)?;
+    let visited = completion.options.agents.visit(&draft, &folder)?;
     let (draft, source) = match visited.path() == folder.path() {
         true => (draft, source),
         false => read(&visited)?,
@@ -213,7 +223,8 @@ pub(crate) fn mistakes_of_folder(
     name: &ConfigName,
     completion: &Completion<'_>,
 ) -> (ConfigSource, Vec<Diagnostic>) {
-    let source = configuration::read(folder, name, completion.is_automatic).unwrap_or_default();
+    let source = configuration::read(folder, name, completion.options.auto_completes_config)
+        .unwrap_or_default();
     let mistakes = source.mistakes();
     if !mistakes.is_empty() {
         return (source, mistakes);

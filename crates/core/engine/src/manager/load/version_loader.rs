@@ -2,115 +2,131 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Devices, LoadContext, ServerAccess};
+use arc_swap::ArcSwap;
+use galatea_backend::{LoadContext, ServerAccess};
 use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, ExecutionRules, Hold, QueueScheduler, SchedulerSpec, StepModel,
+    EnsembleScheduler, EnsembleSpec, QueueScheduler, Scheduler, SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
-use galatea_types::{Clock, Error, Result};
+use galatea_types::{Error, Result};
 
-use super::{backends::Backends, cached_models::CachedModels, polled_model::PolledModel};
+use super::{backends::Backends, cached_models, polled_model::Loading};
 use crate::{
-    initial_states, labels,
-    lifecycle::Generation,
+    initial_states,
+    labels::{self, Labels},
     manager::plan::{InstanceChange, instance_specs},
-    metrics::ModelDistributions,
-    served_model::{ServedModel, ServedModelSpec},
+    metrics::distributions,
+    options::EngineOptions,
+    served_model::ServedModel,
     unloader::Unloader,
     warm_up,
 };
 
-/// Loads versions with their backends.
 pub(crate) struct VersionLoader {
+    pub options: Arc<EngineOptions>,
     pub backends: Backends,
     /// What models see of the server.
     pub server: ServerAccess,
     /// Unloads a version when no request can reach it any more.
     pub unloader: Unloader,
-    /// What is recorded of each version.
-    pub distributions: ModelDistributions,
-    /// Whose responses are kept, and where.
-    pub cached: CachedModels,
-    /// See [`EngineOptions::hold`](crate::EngineOptions::hold).
-    pub hold: Hold,
-    /// See [`EngineOptions::devices`](crate::EngineOptions::devices).
-    pub devices: Devices,
-    /// See [`EngineOptions::starts_instances_one_by_one`](crate::EngineOptions::starts_instances_one_by_one).
-    pub starts_instances_one_by_one: bool,
-    /// See [`EngineOptions::execution`](crate::EngineOptions::execution).
-    pub execution: ExecutionRules,
-    /// See [`EngineOptions::clock`](crate::EngineOptions::clock).
-    pub clock: Clock,
 }
 
 impl VersionLoader {
     /// Loads one version and starts its instances. Blocks until they are ready.
-    pub fn load(
-        &self,
-        polled: &PolledModel,
-        config: &Arc<ModelConfig>,
-        version: i64,
-        generation: Generation,
-    ) -> Result<ServedModel> {
-        let load_started_at = self.clock.now();
-        let config = config.clone();
-        let labels = labels::read(&config, polled.folder.path())?;
-        let warm_up = warm_up::samples(&config, polled.folder.path())?;
+    pub fn load(&self, loading: Loading<'_>) -> Result<ServedModel> {
+        let Loading { polled, config, version, .. } = loading;
+        let (options, model_dir) = (&*self.options, polled.folder.path());
+        let labels = labels::read(config, model_dir)?;
+        let warm_up = warm_up::samples(config, model_dir)?;
         let instances = instance_specs(config.instance_groups());
         let backend = self.backends.open(config.backend())?;
         let context = LoadContext {
             config: config.clone(),
             version,
-            model_dir: polled.folder.path().to_owned(),
+            model_dir: model_dir.to_owned(),
             version_dir: polled.folder.version_dir(version),
-            backend_config: self.backends.settings(config.backend()),
+            backend_config: self.backends.settings.of(config.backend()),
             paths: polled.paths.clone(),
             server: self.server.clone(),
-            devices: self.devices.clone(),
+            devices: options.devices.clone(),
         };
         // Threads that a runtime starts for all instances are where these are.
-        let placement = self.execution.shared_placement(&config, &instances);
+        let placement = options.execution.shared_placement(config, &instances);
         let loaded = placement.run(|| backend.load(context));
         let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
         let model = polled.hidden.clone().wrap(Arc::from(model));
-        let is_cached = self.cached.has(&config);
-        let scope = self.cached.scope(polled, &config, version, generation, &[])?;
-        let statistics = self.statistics(&config, is_cached)?;
-        let scheduler = QueueScheduler::start(SchedulerSpec {
-            config: config.clone(),
-            version,
-            model: Arc::clone(&model),
-            instances,
-            statistics: statistics.clone(),
-            initial_states: initial_states::read(&config, polled.folder.path())?,
-            hold: self.hold,
-            starts_one_by_one: self.starts_instances_one_by_one,
-            warm_up,
-            execution: self.execution.clone(),
+        let mut served = self.served(loading, labels, &[], |statistics| {
+            let scheduler = QueueScheduler::start(SchedulerSpec {
+                config: config.clone(),
+                version,
+                model: Arc::clone(&model),
+                instances,
+                statistics,
+                initial_states: initial_states::read(config, model_dir)?,
+                hold: options.hold,
+                starts_one_by_one: options.starts_instances_one_by_one,
+                warm_up,
+                execution: options.execution.clone(),
+            })?;
+            Ok((scheduler.clone(), Some(scheduler)))
         })?;
-        Ok(ServedModel::new(ServedModelSpec {
-            id: polled.id.clone(),
-            polled: polled.raw.clone(),
-            version,
-            generation,
-            instances: Some(scheduler.clone()),
-            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
-            is_cached,
-            config,
-            model: Some(model),
-            statistics,
-            labels,
-            load_started_at,
-            ready_versions: polled.versions.clone(),
-            lease: polled.folder.lease(),
-            unloader: self.unloader.clone(),
-        }))
+        served.model = Some(model);
+        Ok(served)
     }
 
-    fn statistics(&self, config: &ModelConfig, is_cached: bool) -> Result<Arc<ModelStatistics>> {
-        let settings = self.distributions.of(config, is_cached)?;
-        Ok(Arc::new(ModelStatistics::new(&settings, self.clock.clone())))
+    /// Loads one version of an ensemble; `models` are those of its steps, in order.
+    pub fn load_ensemble(
+        &self,
+        loading: Loading<'_>,
+        models: &[Arc<ServedModel>],
+    ) -> Result<ServedModel> {
+        let Loading { polled, config, version, .. } = loading;
+        config.check_cacheable()?;
+        let mut labels = labels::read(config, polled.folder.path())?;
+        labels::inherit(&mut labels, config, |step| models.get(step).map(|m| &m.labels));
+        self.served(loading, labels, models, |statistics| {
+            Ok((Arc::new(ensemble_scheduler(config, models, version, statistics)?), None))
+        })
+    }
+
+    /// The version with the scheduler that `start` starts, and the queue of its instances if it has some, behind the
+    /// response cache. `steps`: the models of an ensemble's steps.
+    fn served(
+        &self,
+        loading: Loading<'_>,
+        labels: Labels,
+        steps: &[Arc<ServedModel>],
+        start: impl FnOnce(
+            Arc<ModelStatistics>,
+        ) -> Result<(Arc<dyn Scheduler>, Option<Arc<QueueScheduler>>)>,
+    ) -> Result<ServedModel> {
+        let Loading { polled, config, version, generation, started_at } = loading;
+        let options = &*self.options;
+        let is_cached = cached_models::is_cached(options, config);
+        let scope = cached_models::scope(options, loading, steps)?;
+        let settings = distributions(&options.metrics, config, is_cached)?;
+        let clock = &options.clock;
+        let statistics = Arc::new(ModelStatistics::new(&settings, clock.clone()));
+        let (scheduler, instances) = start(statistics.clone())?;
+        Ok(ServedModel {
+            id: polled.id.clone(),
+            config: config.clone(),
+            current_config: ArcSwap::new(config.clone()),
+            polled: polled.raw.clone(),
+            version,
+            ready_versions: ArcSwap::from_pointee(polled.versions.clone()),
+            generation,
+            scheduler: cached_models::wrap(options, scheduler, scope, config, version, &statistics),
+            is_cached,
+            instances,
+            model: None,
+            statistics,
+            labels,
+            load_duration: clock.since(started_at),
+            lease: polled.folder.lease(),
+            unloader: self.unloader.clone(),
+        })
     }
 
     /// Whether a ready version can be given the instances of this configuration while it is ready.
@@ -119,60 +135,30 @@ impl VersionLoader {
         let has_sequences = matches!(config.scheduling(), Scheduling::Sequence(_));
         !has_sequences
             && differ_in_instances_only(model.current_config().raw(), config.raw())
-            && model.can_have(&instance_specs(config.instance_groups()))
+            && model
+                .model
+                .as_ref()
+                .is_some_and(|model| model.can_have(&instance_specs(config.instance_groups())))
     }
 
     /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and those that go
     /// have answered what they have.
     pub fn change_instances(&self, model: &ServedModel, config: &Arc<ModelConfig>) -> Result<()> {
         let wanted = instance_specs(config.instance_groups());
-        let change = InstanceChange::between(model.instances(), wanted);
+        let now = model.instances.as_ref().map(|queue| queue.instances()).unwrap_or_default();
+        let change = InstanceChange::between(now, wanted);
         let (added, removed) = (change.added.len(), change.removed.len());
         if added + removed > 0 {
-            let (id, version) = (model.id(), model.version());
+            let (id, version) = (&model.id, model.version);
             log::info!(
                 "changing instances of '{id}' version {version}: {added} more, {removed} less"
             );
         }
-        model.change_instances(config, change.added, &change.removed)
-    }
-
-    /// Loads one version of an ensemble; `models` are those of its steps, in order.
-    pub fn load_ensemble(
-        &self,
-        polled: &PolledModel,
-        config: &Arc<ModelConfig>,
-        models: &[Arc<ServedModel>],
-        version: i64,
-        generation: Generation,
-    ) -> Result<ServedModel> {
-        let load_started_at = self.clock.now();
-        config.check_cacheable()?;
-        let config = config.clone();
-        let mut labels = labels::read(&config, polled.folder.path())?;
-        labels::inherit(&mut labels, &config, |step| models.get(step).map(|m| m.labels()));
-        let is_cached = self.cached.has(&config);
-        let scope = self.cached.scope(polled, &config, version, generation, models)?;
-        let statistics = self.statistics(&config, is_cached)?;
-        let scheduler = ensemble_scheduler(&config, models, version, statistics.clone())?;
-        let scheduler = Arc::new(scheduler);
-        Ok(ServedModel::new(ServedModelSpec {
-            id: polled.id.clone(),
-            polled: polled.raw.clone(),
-            version,
-            generation,
-            scheduler: self.cached.wrap(scheduler, scope, &config, version, &statistics),
-            is_cached,
-            config,
-            instances: None,
-            model: None,
-            statistics,
-            labels,
-            load_started_at,
-            ready_versions: polled.versions.clone(),
-            lease: polled.folder.lease(),
-            unloader: self.unloader.clone(),
-        }))
+        if let Some(queue) = &model.instances {
+            queue.change_instances(change.added, &change.removed)?;
+        }
+        model.current_config.store(config.clone());
+        Ok(())
     }
 }
 
@@ -184,7 +170,7 @@ pub(crate) fn ensemble_scheduler(
     statistics: Arc<ModelStatistics>,
 ) -> Result<EnsembleScheduler> {
     let of_step = |model: &Arc<ServedModel>| StepModel {
-        config: model.shared_config(),
+        config: model.config.clone(),
         target: model.clone(),
     };
     EnsembleScheduler::new(EnsembleSpec {

@@ -13,7 +13,6 @@ use crate::{model_id::ModelId, overrides::LoadOverrides, repository::FolderSnaps
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies(BTreeMap<ModelId, Known>);
 
-/// One of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// Names of the models of an ensemble's steps; empty for every other model.
@@ -101,7 +100,6 @@ impl Dependencies {
         }
     }
 
-    /// Every model that is known.
     pub fn models(&self) -> BTreeSet<ModelId> {
         self.0.keys().cloned().collect()
     }
@@ -110,7 +108,6 @@ impl Dependencies {
         self.0.contains_key(id)
     }
 
-    /// The folder that what is ready was loaded from, as it was then.
     pub fn snapshot(&self, id: &ModelId) -> Option<&FolderSnapshot> {
         self.0.get(id)?.snapshot.as_ref()
     }

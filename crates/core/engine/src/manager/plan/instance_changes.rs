@@ -55,23 +55,14 @@ impl InstanceChange {
 /// Takes the instances away that can stay. Returns what is missing, and what is left.
 fn keep(
     mut now: Vec<InstanceSpec>,
-    wanted: Vec<InstanceSpec>,
+    mut wanted: Vec<InstanceSpec>,
     condition: impl Fn(&InstanceSpec, &InstanceSpec) -> bool,
 ) -> (Vec<InstanceSpec>, Vec<InstanceSpec>) {
-    let is_found = |wanted: &InstanceSpec| {
+    wanted.retain(|wanted| {
         let found = now.iter().position(|spec| are_alike(spec, wanted) && condition(spec, wanted));
-        found.map(|position| now.remove(position)).is_some()
-    };
-    let missing = wanted_without(wanted, is_found);
-    (missing, now)
-}
-
-fn wanted_without(
-    mut wanted: Vec<InstanceSpec>,
-    mut is_found: impl FnMut(&InstanceSpec) -> bool,
-) -> Vec<InstanceSpec> {
-    wanted.retain(|spec| !is_found(spec));
-    wanted
+        found.map(|position| now.remove(position)).is_none()
+    });
+    (wanted, now)
 }
 
 fn are_alike(one: &InstanceSpec, other: &InstanceSpec) -> bool {

@@ -80,7 +80,6 @@ impl Looks {
         self.failed.extend(settled.into_iter().filter(|(id, _)| has_failed(id)));
     }
 
-    /// Whether somebody should look again soon.
     pub fn outcome(&self) -> PollOutcome {
         if self.changed.is_empty() { PollOutcome::Settled } else { PollOutcome::Changing }
     }

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::model_id::ModelId;
 
-/// One step of several loads.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Loads models at the same time: none needs another one of them.

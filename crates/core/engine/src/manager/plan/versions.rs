@@ -6,10 +6,7 @@ use galatea_config::{RawModelConfig, VersionPolicy};
 /// lowest stands for them.
 pub(crate) fn versions_to_load(raw: &RawModelConfig, all: &[i64]) -> Vec<i64> {
     let chosen = choose_versions(&VersionPolicy::of(raw), all);
-    match chosen.is_empty() {
-        true => all.first().copied().into_iter().collect(),
-        false => chosen,
-    }
+    if chosen.is_empty() { all.first().copied().into_iter().collect() } else { chosen }
 }
 
 /// The versions out of all that a policy chooses.

@@ -100,9 +100,10 @@ impl Mistake {
                 format!("make a folder '{name}' and put the file into it as '{file}'")
             }
             Self::LostLink => "put what it should lead to in its place, or remove it".to_owned(),
-            Self::OutsideVersion { target } | Self::TooDeep { target } => {
-                format!("move it to '{target}'")
-            }
+            Self::OutsideVersion { target }
+            | Self::TooDeep { target }
+            | Self::FileInRoot { target }
+            | Self::ConfigInVersion { target } => format!("move it to '{target}'"),
             Self::EmptyVersion { file } => format!("put the model's file into it as '{file}'"),
             Self::OtherName { wanted, fields, .. } => {
                 format!("rename it to '{wanted}', or set {fields} in config.pbtxt")
@@ -128,14 +129,12 @@ impl Mistake {
                 format!("write default_model_filename: \"{file}\": it is looked for in each version folder")
             }
             Self::ConfigName { .. } => "rename it to 'config.pbtxt'".to_owned(),
-            Self::ConfigInVersion { target } => format!("move it to '{target}'"),
             Self::OneModel => {
                 "give the folder above it as the repository: each folder in a repository is a model".to_owned()
             }
             Self::Nothing => {
                 "put each model into a folder of its own, as in 'iris/1/model.onnx'".to_owned()
             }
-            Self::FileInRoot { target } => format!("move it to '{target}'"),
             Self::VersionInRoot => {
                 "put it into a folder with the name of the model, or give the folder above as the repository".to_owned()
             }
@@ -159,20 +158,16 @@ impl Mistake {
                 "save the model with torch.jit.script or torch.jit.trace and save(), or copy it again".to_owned()
             }
             Self::CutArchive => "copy the model again, and compare the sizes of both files".to_owned(),
-            Self::PythonClassName { found, is_near } => class_advice(found, *is_near),
+            // As the code itself is told when it is loaded.
+            Self::PythonClassName { found, is_near: true } => {
+                format!("did you mean to call '{found}' so?")
+            }
+            Self::PythonClassName { found, .. } => format!("'{found}' must be called so"),
             Self::NoPythonClass => {
                 "the model needs a class of that name, with a method execute(self, requests)".to_owned()
             }
             _ => String::new(),
         }
-    }
-}
-
-/// As the code itself is told when it is loaded.
-fn class_advice(found: &str, is_near: bool) -> String {
-    match is_near {
-        true => format!("did you mean to call '{found}' so?"),
-        false => format!("'{found}' must be called so"),
     }
 }
 

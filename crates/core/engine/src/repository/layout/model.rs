@@ -209,14 +209,11 @@ impl<'a> ModelLayout<'a> {
         for entry in inner {
             let (found, backend) = (shown(&entry.name), self.backend.to_owned());
             let mistake = match file_type_of(&folder.join(&entry.name), &entry.name) {
-                FileType::Model { backend: fitting, .. } => {
-                    Mistake::OtherBackend { found, fitting, backend, wanted: wanted.clone() }
-                }
                 FileType::Named { backend: fitting } if self.runs_on(fitting) => {
                     let backend = if backend.is_empty() { fitting } else { "" };
                     Mistake::NeedsFilename { found, wanted: wanted.clone(), backend }
                 }
-                FileType::Named { backend: fitting } => {
+                FileType::Model { backend: fitting, .. } | FileType::Named { backend: fitting } => {
                     Mistake::OtherBackend { found, fitting, backend, wanted: wanted.clone() }
                 }
                 FileType::Foreign(file) => Mistake::NoBackend { found, file },

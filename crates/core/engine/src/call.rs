@@ -9,17 +9,19 @@
 //!    version is chosen.
 //! 4. [`RunningCall`]: the model has the request, which is cancelled when the call is dropped.
 
-mod running;
-
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use galatea_config::ModelConfig;
 use galatea_types::{
-    CallRecord, CancelOnDrop, Cancellation, Error, InferRequest, MemoryReservation, Origin,
-    Refused, Regions, RequestContext, Responder, Result, Sender,
+    CallRecord, CancelOnDrop, Cancellation, Error, InferRequest, InferResponse, MemoryReservation,
+    Origin, Refused, Regions, RequestContext, Responder, Result, Sender,
 };
+use tokio::sync::oneshot;
 
-pub use self::running::{RunningCall, UnaryAnswer};
 use crate::{Engine, RegionTable, ServedModel};
 
 /// The model that a client asks for.
@@ -192,4 +194,49 @@ fn choose_version(
     _: &RequestContext,
 ) -> Arc<ServedModel> {
     found
+}
+
+/// A call whose model has the request, with the plan by which its responses are encoded.
+///
+/// Dropped before [`RunningCall::end`], it cancels the request: the client hung up, or its deadline passed.
+pub struct RunningCall<P> {
+    model: Arc<ServedModel>,
+    plan: P,
+    cancel: CancelOnDrop,
+}
+
+impl<P> RunningCall<P> {
+    /// Returns the model that answers.
+    pub fn model(&self) -> &Arc<ServedModel> {
+        &self.model
+    }
+
+    /// Returns the plan by which the responses are encoded.
+    pub fn plan(&self) -> &P {
+        &self.plan
+    }
+
+    /// Ends the call: its last response is there.
+    pub fn end(&mut self) {
+        self.cancel.disarm();
+    }
+
+    /// Separates the plan from the call.
+    pub fn split(self) -> (RunningCall<()>, P) {
+        let Self { model, plan, cancel } = self;
+        (RunningCall { model, plan: (), cancel }, plan)
+    }
+}
+
+/// The answer to a call that has exactly one.
+pub struct UnaryAnswer(oneshot::Receiver<Result<InferResponse>>);
+
+impl Future for UnaryAnswer {
+    type Output = Result<InferResponse>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A responder answers also when it is dropped, so the channel never closes empty.
+        let answer = Pin::new(&mut self.0).poll(cx);
+        answer.map(|answer| answer.unwrap_or_else(|_| Err(Error::unanswered())))
+    }
 }
