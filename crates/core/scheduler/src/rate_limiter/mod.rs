@@ -9,9 +9,9 @@
 //! may begin are woken by [`Wakes`] when no lock is held.
 
 mod ledger;
-#[cfg(test)]
-mod simulation;
 mod supply;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

@@ -14,7 +14,7 @@ mod cost;
 mod crowd;
 mod gaps;
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 use std::{
     collections::BTreeMap,

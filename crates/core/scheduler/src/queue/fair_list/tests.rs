@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Entry, FairList};
 use crate::queue::{
     Queued,
-    fake::{Fake, fake},
+    tests::fake::{Fake, fake},
 };
 
 fn of(client: u64, id: usize, items: u64) -> Entry<Fake> {

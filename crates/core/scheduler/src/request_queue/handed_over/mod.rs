@@ -2,8 +2,6 @@
 //! back, first in first out, and executes them instead.
 
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 pub(super) mod tests;
 
 use std::{

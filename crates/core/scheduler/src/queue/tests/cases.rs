@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use galatea_config::{QueuePolicy, TimeoutAction};
 
-use super::{
+use super::fake::{Fake, MS, batching, fake, joins};
+use crate::queue::{
     DropReason, Placement,
     batching::{BatchRules, Decision, Turn, next_batch},
-    fake::{Fake, MS, batching, fake, joins},
     priority_queue::PriorityQueue,
 };
 

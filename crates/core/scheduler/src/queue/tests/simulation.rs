@@ -8,10 +8,10 @@ use std::{
 use galatea_config::TimeoutAction;
 use proptest::prelude::*;
 
-use super::{
+use super::fake::{Fake, MS, batching, fake, joins, same_shape};
+use crate::queue::{
     DropReason,
     batching::{BatchRules, Decision, GrowingBatch, Turn, next_batch},
-    fake::{Fake, MS, batching, fake, joins, same_shape},
     priority_queue::PriorityQueue,
 };
 
