@@ -2,7 +2,7 @@
 
 use galatea_backend::{
     CompletionContext, complete_tensors,
-    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+    declared::{DeclaredKind, DeclaredTensor, Subject},
 };
 use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
 use galatea_types::{Error, Result};
@@ -82,9 +82,6 @@ fn tensor(
             })?;
             Ok(TensorDraft::of_model(&info.name, data_type, dims, has_batching))
         }
-        DeclaredKind::Other(kind) => {
-            let of = Subject::new(model, what, &info.name);
-            Err(Disagreement::UnsupportedKind { of, kind }.into())
-        }
+        DeclaredKind::Other(kind) => Err(Subject::new(model, what, &info.name).unsupported(&kind)),
     }
 }

@@ -2,7 +2,7 @@
 
 use galatea_backend::{
     CompletionContext, complete_scheduling, complete_tensors,
-    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+    declared::{DeclaredKind, DeclaredTensor, Subject},
 };
 use galatea_config::{ConfigDraft, Diagnostic, TensorDraft};
 use galatea_types::{Code, Error, Result};
@@ -78,8 +78,7 @@ fn tensor(
     let data_type = match info.kind() {
         DeclaredKind::Tensor(data_type) => data_type,
         DeclaredKind::Other(kind) => {
-            let of = Subject::new(model, what, &info.name);
-            return Err(Disagreement::UnsupportedKind { of, kind }.into());
+            return Err(Subject::new(model, what, &info.name).unsupported(&kind));
         }
     };
     let dims = info.dims.as_ref().ok_or_else(|| without_rank(model, what, info))?;
