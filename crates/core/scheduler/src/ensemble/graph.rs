@@ -10,7 +10,7 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
 use galatea_types::{Error, Result, Shape};
 
-use super::{dispatch::StepTarget, error::EnsembleError, limiter::Limiter, shape::Reshape};
+use super::{dispatch::StepTarget, limiter::Limiter, shape::Reshape};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
@@ -215,7 +215,7 @@ impl<'a> Layout<'a> {
                 }
             }
             if left.len() == before {
-                return Err(EnsembleError::StepNeverRuns.into());
+                return Err(Error::internal("a step of the ensemble can never run"));
             }
             open = left;
         }
@@ -250,8 +250,11 @@ impl<'a> Layout<'a> {
         for tensor in tensors {
             let stage = self.place(tensor)?.stage;
             if *common.get_or_insert(stage) != stage {
-                let (ensemble, reader) = (self.ensemble.to_owned(), reader.to_owned());
-                return Err(EnsembleError::MixedDecoupledInputs { ensemble, reader }.into());
+                return Err(Error::invalid_arg(format!(
+                    "in ensemble {}, step of model '{reader}' receives inputs originated from different \
+                     decoupled models",
+                    self.ensemble
+                )));
             }
         }
         Ok(common.unwrap_or(0))
@@ -268,5 +271,5 @@ impl<'a> Layout<'a> {
 }
 
 fn no_tensor(tensor: &str, model: &str) -> Error {
-    EnsembleError::NoTensor { model: model.to_owned(), tensor: tensor.to_owned() }.into()
+    Error::internal(format!("model '{model}' has no tensor '{tensor}'"))
 }

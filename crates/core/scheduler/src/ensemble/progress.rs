@@ -6,7 +6,6 @@ use std::{collections::VecDeque, sync::Arc};
 use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 
 use super::{
-    error::EnsembleError,
     graph::{EnsembleOutput, Graph, Step},
     plan::Plan,
     round::{Round, Value},
@@ -249,7 +248,11 @@ impl Progress {
             None if is_decoupled => self.end(None),
             None => {
                 let prefix = scope.request.message_prefix();
-                self.fail(scope, EnsembleError::MissingOutput { prefix }.into());
+                let text = format!(
+                    "{prefix}unexpected deadlock, at least one output is not set while no more ensemble steps can be \
+                     made"
+                );
+                self.fail(scope, Error::invalid_arg(text));
             }
         }
     }

@@ -13,7 +13,6 @@ use galatea_types::{DebugEvent, Error, InstanceName};
 
 use super::{
     context::ModelContext,
-    error::InstanceError,
     slot::{InstanceSlot, panic_message},
 };
 use crate::{
@@ -150,18 +149,19 @@ impl Executor {
         self.has_panicked = true;
         let InstanceSlot { queue, index, spec, .. } = &self.slot;
         let reason = panic_message(panic);
-        let (model, instance) = (&self.context.name, spec.name.clone());
+        let (model, instance) = (&self.context.name, &spec.name);
         log::error!("instance {instance} of model '{model}' panicked: {reason}");
-        let panicked = InstanceError::Panicked { instance, reason: reason.to_owned() };
-        let panicked = Error::from(panicked);
+        let panicked = Error::internal(format!("instance '{instance}' panicked: {reason}"));
         queue.break_current_instance(*index, panicked.clone());
         self.failed_unexpectedly().with_source(panicked)
     }
 
     /// The error for clients whose requests an instance had when it panicked.
     pub(super) fn failed_unexpectedly(&self) -> Error {
-        let (instance, model) = (self.slot.spec.name.clone(), self.context.name.to_string());
-        InstanceError::FailedUnexpectedly { instance, model }.into()
+        let (instance, model) = (&self.slot.spec.name, &self.context.name);
+        Error::internal(format!(
+            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
+        ))
     }
 }
 

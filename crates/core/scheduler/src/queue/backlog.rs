@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
+use galatea_config::{ModelConfig, Scheduling};
 
 use super::{
     auto_delay::{AutoDelay, Situation},
@@ -26,30 +26,24 @@ pub(crate) struct Backlog<T> {
 }
 
 impl<T: Queued> Backlog<T> {
+    /// Of all requests of a model, or of one instance whose sequences are batched by age.
     pub fn from_config(config: &ModelConfig, hold_until_queued: usize) -> Self {
         let (rules, join_rules) = (BatchRules::from_config(config), JoinRules::from_config(config));
+        let dynamic = match config.scheduling() {
+            Scheduling::Dynamic(dynamic) => Some(dynamic),
+            _ => None,
+        };
         // Where requests of two clients may not fit together, turns of one request would make batches of one.
         let turn_items = if join_rules.keep_apart() { rules.max_items() } else { 1 };
-        let (requests, learns_delay) = match config.scheduling() {
-            Scheduling::Dynamic(dynamic) => {
-                (PriorityQueue::from_config(dynamic, turn_items), dynamic.learns_delay)
-            }
-            _ => (PriorityQueue::plain(), false),
-        };
-        let auto_delay = learns_delay.then(Box::<AutoDelay>::default);
-        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
-    }
-
-    /// Of one instance whose sequences are batched by age.
-    pub fn of_sequences(
-        config: &ModelConfig,
-        batching: &SequenceBatching,
-        hold_until_queued: usize,
-    ) -> Self {
-        let rules = BatchRules::of_sequences(config, batching);
-        let join_rules = JoinRules::from_config(config);
-        let (requests, auto_delay) = (PriorityQueue::plain(), None);
-        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
+        let learns_delay = dynamic.is_some_and(|dynamic| dynamic.learns_delay);
+        Self {
+            requests: PriorityQueue::new(dynamic, turn_items),
+            rules,
+            join_rules,
+            auto_delay: learns_delay.then(Box::<AutoDelay>::default),
+            next_arrival: 0,
+            hold_until_queued,
+        }
     }
 
     pub fn len(&self) -> usize {

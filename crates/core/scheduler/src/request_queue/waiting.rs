@@ -37,7 +37,7 @@ impl<T: OfSequence> Waiting<T> {
             return Self::Requests(Box::new(Backlog::from_config(config, hold.queued)));
         };
         let rules = SequenceRules::new(config, batching, hold);
-        let batcher = || Backlog::of_sequences(config, batching, hold.queued);
+        let batcher = || Backlog::from_config(config, hold.queued);
         Self::Sequences(Box::new(Sequences::new(rules, instances, batcher)))
     }
 

@@ -122,7 +122,7 @@ impl Simulation {
         }
         Self {
             rules: BatchRules::dynamic(&config, MAX_ITEMS).looking_ahead(script.look_ahead),
-            queue: PriorityQueue::from_config(&config, script.turn_items),
+            queue: PriorityQueue::new(Some(&config), script.turn_items),
             now: Instant::now(),
             busy: Vec::new(),
             leader: None,
