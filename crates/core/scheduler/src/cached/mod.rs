@@ -20,7 +20,7 @@ use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
 use galatea_types::{InferResponse, PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{Entered, Flights, Waiting},
+    flights::{Flights, Waiting},
     leader::Leader,
 };
 use crate::{
@@ -237,20 +237,17 @@ impl Shared {
     /// The request with the one whose answer equal ones will get; `None` where it waits for another.
     fn lead(self: &Arc<Self>, key: CacheKey, request: Request) -> Option<(Arc<Leader>, Request)> {
         let has_limit = request.request.timeout.is_some_and(|timeout| !timeout.is_zero());
-        let flights = self.flights.as_ref().filter(|_| !has_limit);
-        let Some(flights) = flights else {
-            return Some((Leader::without_flight(self.clone(), key), request));
+        let (flight, request) = match &self.flights {
+            Some(flights) if !has_limit => {
+                let entered = flights.enter(key, request, self.now());
+                if entered.is_none() {
+                    self.spec.cache.miss_was_shared();
+                }
+                entered?
+            }
+            _ => (None, request),
         };
-        match flights.enter(key, request, self.now()) {
-            Entered::Waits => {
-                self.spec.cache.miss_was_shared();
-                None
-            }
-            Entered::Leads(flight, request) => {
-                Some((Leader::of(self.clone(), key, flight), request))
-            }
-            Entered::TooMany(request) => Some((Leader::without_flight(self.clone(), key), request)),
-        }
+        Some((Leader::new(self.clone(), key, flight), request))
     }
 
     /// Counts a hit and answers it.

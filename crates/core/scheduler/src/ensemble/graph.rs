@@ -29,7 +29,8 @@ pub(super) struct Graph {
     pub inputs: Vec<EnsembleInput>,
     pub outputs: Vec<EnsembleOutput>,
     pub steps: Vec<Step>,
-    pub stages: Vec<Stage>,
+    /// Steps that read each tensor, each once, by stage and slot.
+    pub readers: Vec<Vec<Vec<usize>>>,
     /// Where all outputs of the ensemble lie.
     pub output_stage: usize,
 }
@@ -81,13 +82,6 @@ pub(super) struct StepOutput {
     pub slot: usize,
 }
 
-/// Tensors and steps of one stage.
-#[derive(Default)]
-pub(super) struct Stage {
-    /// Steps that read each tensor, each once.
-    pub readers: Vec<Vec<usize>>,
-}
-
 impl Graph {
     /// # Errors
     /// `InvalidArg` when a step, or the answer, would mix tensors of different decoupled steps; `Internal`
@@ -114,6 +108,7 @@ impl Graph {
             let target = StepTarget { model: model.target, limiter };
             new_step(step, &model.config, &layout, target)
         });
+        let names = config.outputs().iter().map(|spec| &spec.name);
         let mut graph = Self {
             name: config.name().clone(),
             is_batched: config.has_batching(),
@@ -121,8 +116,9 @@ impl Graph {
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
             steps: steps.collect::<Result<_>>()?,
-            stages: layout.slot_counts.iter().map(|&slots| Stage::with(slots)).collect(),
-            output_stage: layout.output_stage(config)?,
+            readers: layout.slot_counts.iter().map(|&slots| vec![Vec::new(); slots]).collect(),
+            // The ensemble itself reads its outputs.
+            output_stage: layout.common_stage(names, config.name())?,
         };
         graph.connect();
         Ok(graph)
@@ -131,8 +127,8 @@ impl Graph {
     fn connect(&mut self) {
         for (number, step) in self.steps.iter().enumerate() {
             for input in &step.inputs {
-                let stage = self.stages.get_mut(step.stage);
-                let Some(readers) = stage.and_then(|s| s.readers.get_mut(input.slot)) else {
+                let stage = self.readers.get_mut(step.stage);
+                let Some(readers) = stage.and_then(|slots| slots.get_mut(input.slot)) else {
                     continue;
                 };
                 if !readers.contains(&number) {
@@ -140,12 +136,6 @@ impl Graph {
                 }
             }
         }
-    }
-}
-
-impl Stage {
-    fn with(slots: usize) -> Self {
-        Self { readers: vec![Vec::new(); slots] }
     }
 }
 
@@ -258,11 +248,6 @@ impl<'a> Layout<'a> {
             }
         }
         Ok(common.unwrap_or(0))
-    }
-
-    /// The ensemble itself reads its outputs.
-    fn output_stage(&self, config: &ModelConfig) -> Result<usize> {
-        self.common_stage(config.outputs().iter().map(|spec| &spec.name), config.name())
     }
 
     fn place(&self, tensor: &str) -> Result<Place> {

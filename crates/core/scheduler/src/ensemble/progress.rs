@@ -190,7 +190,7 @@ impl Progress {
         if !round.set(slot, value, plan.reads(round.stage, slot)) {
             return;
         }
-        let readers = graph.stages.get(round.stage).and_then(|s| s.readers.get(slot));
+        let readers = graph.readers.get(round.stage).and_then(|slots| slots.get(slot));
         for &number in readers.into_iter().flatten() {
             let Some(step) = graph.steps.get(number).filter(|_| plan.runs(number)) else {
                 continue;
@@ -270,7 +270,7 @@ impl Progress {
     }
 
     fn open_round(&mut self, graph: &Graph, stage: usize) -> usize {
-        let slots = graph.stages.get(stage).map_or(0, |s| s.readers.len());
+        let slots = graph.readers.get(stage).map_or(0, Vec::len);
         let round = Some(Round::new(stage, slots));
         match self.rounds.iter_mut().enumerate().find(|(_, round)| round.is_none()) {
             Some((at, free)) => {

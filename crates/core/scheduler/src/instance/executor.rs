@@ -31,7 +31,7 @@ pub(crate) struct Executor {
     /// Number of the batch that was handed over last.
     pub(super) handed_over: usize,
     /// When it ended what it executed last.
-    pub(super) busy_until: Instant,
+    pub busy_until: Instant,
 }
 
 impl Executor {
@@ -42,11 +42,6 @@ impl Executor {
     ) -> Box<Self> {
         let busy_until = context.clock.now();
         Box::new(Self { context, slot, instance, has_panicked: false, handed_over: 0, busy_until })
-    }
-
-    /// When it ended what it executed last.
-    pub fn busy_until(&self) -> Instant {
-        self.busy_until
     }
 
     /// It has nothing to do from now on. One that answers after `execute` has returned is at work until it has answered:

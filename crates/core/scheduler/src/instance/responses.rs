@@ -47,7 +47,7 @@ impl Responses {
 
     /// Takes a request that has left the queue: what is answered from now on keeps the order, if there is one.
     pub fn take(&self, request: QueuedRequest) -> PendingRequest {
-        self.accounting.dequeued();
+        self.accounting.statistics.pending_down();
         let QueuedRequest { mut pending, arrival } = request;
         if let Some(order) = &self.order {
             pending.responder = order.clone().admit(arrival, pending.responder);
@@ -62,7 +62,7 @@ impl Responses {
         mut batch: Batch,
         streams: Option<&StreamAccounting>,
     ) -> (Instant, usize) {
-        let once = streams.map(StreamAccounting::once);
+        let once = streams.map(|streams| &streams.once);
         let end = self.accounting.executed(&mut batch, once, || self.unanswered());
         let taken = batch.taken().requests;
         for (pending, outcome) in batch.into_outcomes() {
@@ -107,14 +107,14 @@ impl Responses {
 
     /// Answers a request that has waited too long.
     fn answer_expired(&self, request: QueuedRequest, failure: RequestFailure) {
-        self.accounting.refused(RefusalReason::QueueTimeout);
+        self.accounting.statistics.record_refusal(RefusalReason::QueueTimeout);
         self.fail(request, FailureReason::Rejected, failure.into());
     }
 
     /// Answers queued requests that nothing can execute any more.
     pub fn answer_outage(&self, requests: Vec<QueuedRequest>, reason: &Error) {
         for request in requests {
-            self.accounting.refused(RefusalReason::NoInstance);
+            self.accounting.statistics.record_refusal(RefusalReason::NoInstance);
             let error = RequestFailure::NoWorkingInstance {
                 prefix: String::new(),
                 model: self.model_name.to_string(),
@@ -131,7 +131,7 @@ impl Responses {
 
     /// Answers a request that was not executed, at once: whatever comes before it, in whichever order.
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
-        self.accounting.dequeued();
+        self.accounting.statistics.pending_down();
         let QueuedRequest { pending, arrival } = request;
         let PendingRequest { request, mut context, responder, .. } = pending;
         self.accounting.failed(&request.id, &mut context, reason, &error);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use galatea_config::{ModelConfig, Scheduling};
 
 use super::{
-    auto_delay::{AutoDelay, Situation},
+    auto_delay::AutoDelay,
     batching::{BatchRules, Decision, Turn, next_batch},
     join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
@@ -120,9 +120,8 @@ impl<T: Queued> Backlog<T> {
         let (Decision::Wait(batch), Some(auto_delay)) = (decision, &mut self.auto_delay) else {
             return decision;
         };
-        let situation = Situation { now, items, free_instances: others + 1 };
         // Not to wait for more is what is done where none will come.
-        auto_delay.decide(batch, situation).map_or_else(|| next(true), Decision::Wait)
+        auto_delay.decide(batch, now, items, others + 1).map_or_else(|| next(true), Decision::Wait)
     }
 
     /// Whether [`Backlog::begins`] and [`Backlog::ended`] are to be told.

@@ -45,8 +45,12 @@ impl InstanceSet {
 
     /// What executes requests on the threads that bring them.
     pub fn in_place(&self, context: Arc<ModelContext>) -> Arc<InPlaceExecution> {
-        let Self { queue, responses, executors, .. } = self;
-        InPlaceExecution::new(queue.clone(), responses.clone(), executors.clone(), context)
+        Arc::new(InPlaceExecution {
+            queue: self.queue.clone(),
+            responses: self.responses.clone(),
+            executors: self.executors.clone(),
+            context,
+        })
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {

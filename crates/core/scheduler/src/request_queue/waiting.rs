@@ -61,28 +61,6 @@ impl<T: OfSequence> Waiting<T> {
         matches!(self, Self::Sequences(_))
     }
 
-    pub fn needs_clock(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.needs_clock(),
-            Self::Sequences(_) => true,
-        }
-    }
-
-    pub fn joins_requests(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.joins_requests(),
-            Self::Sequences(_) => true,
-        }
-    }
-
-    /// Whether something is over when a time has come, whatever the instances do.
-    pub fn has_expiry(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.rejects_late(),
-            Self::Sequences(_) => true,
-        }
-    }
-
     /// Removes what is over at `now`, and says when to look again.
     pub fn take_expired(&mut self, now: Instant) -> (Vec<(T, NotExecuted)>, Option<Instant>) {
         match self {

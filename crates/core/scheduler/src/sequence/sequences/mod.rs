@@ -127,7 +127,7 @@ impl<T: OfSequence> Sequences<T> {
             free: BTreeSet::new(),
             dropped: Vec::new(),
             fed: Vec::new(),
-            is_held: rules.hold_until_queued > 0,
+            is_held: rules.hold.queued > 0,
             expects_no_more: false,
             next_own: 1,
             resting: RestingSlots::default(),
@@ -426,8 +426,8 @@ impl<T: OfSequence> Sequences<T> {
 
     /// Whether requests are held back until enough of them wait. Once they are not, they never are again.
     pub fn is_held(&mut self, is_closed: bool) -> bool {
-        let has_enough = self.in_slots() >= self.rules.hold_until_queued
-            && self.backlog.len() >= self.rules.hold_until_backlogged;
+        let has_enough = self.in_slots() >= self.rules.hold.queued
+            && self.backlog.len() >= self.rules.hold.backlogged;
         if self.is_held && (has_enough || is_closed) {
             self.is_held = false;
             self.fed.extend(0..self.instances.len());
