@@ -17,7 +17,7 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_response_cache::{CacheKey, Entry, LookUp, ResponseCache, Scope};
 use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
-use galatea_types::{InferResponse, PreparedRequest, Refused, RequestContext, Responder, Result};
+use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
     flights::{Flights, Waiting},
@@ -182,7 +182,9 @@ impl Shared {
 
     fn look_up(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
         let Some(key) = CacheKey::of(&self.spec.scope, &request.request) else {
-            return self.execute_uncached(request);
+            // An input lies where no key can be made of it.
+            let Request { request, context, responder, .. } = request;
+            return self.spec.inner.submit(request, context, responder);
         };
         let found = self.spec.cache.look_up(&key);
         request.look_up = self.accounting.clock().since(request.started);
@@ -194,12 +196,6 @@ impl Shared {
             LookUp::Miss => self.miss(key, request),
             LookUp::Elsewhere => self.fetch(key, request),
         }
-    }
-
-    /// An input lies where no key can be made of it.
-    fn execute_uncached(&self, request: Request) -> Result<(), Refused> {
-        let Request { request, context, responder, .. } = request;
-        self.spec.inner.submit(request, context, responder)
     }
 
     fn miss(self: &Arc<Self>, key: CacheKey, request: Request) -> Result<(), Refused> {
@@ -254,11 +250,8 @@ impl Shared {
     fn answer(&self, request: Request, entry: &Entry, waited: Duration) {
         let Request { request, mut context, responder, look_up, .. } = request;
         self.accounting.cache_hit(&mut context, waited, look_up);
-        responder.finish(Ok(self.response(entry, request.into_request().id)));
-    }
-
-    fn response(&self, entry: &Entry, id: String) -> InferResponse {
-        entry.response(self.spec.config.name().clone(), self.spec.version, id)
+        let (model, id) = (self.spec.config.name().clone(), request.into_request().id);
+        responder.finish(Ok(entry.response(model, self.spec.version, id)));
     }
 
     /// Whether what came from elsewhere can be an answer of this model to this request.

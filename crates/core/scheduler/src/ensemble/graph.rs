@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::InferTarget;
-use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
+use galatea_config::{EnsembleStep, Ensembling, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result, Shape};
 
 use super::{dispatch::StepTarget, limiter::Limiter, shape::Reshape};
@@ -26,8 +26,8 @@ pub(super) struct Graph {
     /// Whether the ensemble's own tensors have a batch dimension.
     pub is_batched: bool,
     pub is_decoupled: bool,
-    pub inputs: Vec<EnsembleInput>,
-    pub outputs: Vec<EnsembleOutput>,
+    pub inputs: Vec<EnsembleTensor>,
+    pub outputs: Vec<EnsembleTensor>,
     pub steps: Vec<Step>,
     /// Steps that read each tensor, each once, by stage and slot.
     pub readers: Vec<Vec<Vec<usize>>>,
@@ -42,13 +42,8 @@ pub(super) struct Place {
     pub slot: usize,
 }
 
-pub(super) struct EnsembleInput {
-    pub name: Arc<str>,
-    pub slot: usize,
-    pub reshape: Option<Reshape>,
-}
-
-pub(super) struct EnsembleOutput {
+/// An input or output of the ensemble itself.
+pub(super) struct EnsembleTensor {
     pub name: Arc<str>,
     pub slot: usize,
     /// As the steps see it, without the batch dimension.
@@ -92,17 +87,12 @@ impl Graph {
         models: Vec<StepModel>,
     ) -> Result<Self> {
         let layout = Layout::of(config, ensembling, &models)?;
-        let inputs = config.inputs().iter().map(|spec| {
-            let slot = layout.place(&spec.name)?.slot;
-            let reshape = Reshape::of(spec, config.has_batching());
-            Ok(EnsembleInput { name: spec.name.clone(), slot, reshape })
-        });
-        let outputs = config.outputs().iter().map(|spec| {
+        let tensor = |spec: &TensorSpec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
             let reshape = Reshape::of(spec, config.has_batching());
-            Ok(EnsembleOutput { name: spec.name.clone(), slot, dims, reshape })
-        });
+            Ok(EnsembleTensor { name: spec.name.clone(), slot, dims, reshape })
+        };
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
             let limiter = Limiter::new(ensembling.max_inflight_requests).map(Arc::new);
             let target = StepTarget { model: model.target, limiter };
@@ -113,8 +103,8 @@ impl Graph {
             name: config.name().clone(),
             is_batched: config.has_batching(),
             is_decoupled: layout.slot_counts.len() > 1,
-            inputs: inputs.collect::<Result<_>>()?,
-            outputs: outputs.collect::<Result<_>>()?,
+            inputs: config.inputs().iter().map(tensor).collect::<Result<_>>()?,
+            outputs: config.outputs().iter().map(tensor).collect::<Result<_>>()?,
             steps: steps.collect::<Result<_>>()?,
             readers: layout.slot_counts.iter().map(|&slots| vec![Vec::new(); slots]).collect(),
             // The ensemble itself reads its outputs.

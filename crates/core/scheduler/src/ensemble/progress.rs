@@ -6,7 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 
 use super::{
-    graph::{EnsembleOutput, Graph, Step},
+    graph::{EnsembleTensor, Graph, Step},
     plan::Plan,
     round::{Round, Value},
     sequence_info::SequenceInfo,
@@ -64,7 +64,7 @@ pub(super) enum Outgoing {
 }
 
 impl Scope<'_> {
-    fn wanted_outputs(&self) -> impl Iterator<Item = &EnsembleOutput> {
+    fn wanted_outputs(&self) -> impl Iterator<Item = &EnsembleTensor> {
         self.plan.outputs.iter().filter_map(|&number| self.graph.outputs.get(number))
     }
 

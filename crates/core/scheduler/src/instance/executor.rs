@@ -95,7 +95,7 @@ impl Executor {
         }
         let streams = self.context.may_answer_later.then(|| {
             let origin = StreamOrigin { queue: queue.clone(), instance: *index, steps };
-            let accounting = responses.accounting().clone();
+            let accounting = responses.accounting.clone();
             StreamAccounting::observe(&mut batch, Some(origin), accounting, open)
         });
         // The batch stays whole whatever the backend was doing: its responses are set one by one.

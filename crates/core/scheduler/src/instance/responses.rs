@@ -20,29 +20,17 @@ use crate::{
 /// Answers the requests of one queue.
 #[derive(Clone)]
 pub(crate) struct Responses {
-    model_name: Arc<str>,
-    accounting: Arc<RequestAccounting>,
+    pub model_name: Arc<str>,
+    pub accounting: Arc<RequestAccounting>,
     /// Present when responses leave in the order of arrival.
-    order: Option<Arc<CompletionQueue>>,
+    pub order: Option<Arc<CompletionQueue>>,
 }
 
 impl Responses {
-    pub fn new(
-        model_name: Arc<str>,
-        accounting: Arc<RequestAccounting>,
-        order: Option<Arc<CompletionQueue>>,
-    ) -> Self {
-        Self { model_name, accounting, order }
-    }
-
     /// The same for requests that come from no queue, and whose failures are told elsewhere.
     pub fn unlogged(&self) -> Self {
         let accounting = Arc::new(self.accounting.unlogged());
         Self { model_name: self.model_name.clone(), accounting, order: None }
-    }
-
-    pub fn accounting(&self) -> &Arc<RequestAccounting> {
-        &self.accounting
     }
 
     /// Takes a request that has left the queue: what is answered from now on keeps the order, if there is one.

@@ -112,7 +112,7 @@ impl Execution<'_> {
             pending,
         );
         let streams = self.context.may_answer_later.then(|| {
-            let accounting = self.responses.accounting().clone();
+            let accounting = self.responses.accounting.clone();
             StreamAccounting::observe(&mut batch, None, accounting, &self.slot.streams)
         });
         let result = catch_unwind(AssertUnwindSafe(|| instance.execute(&mut batch)));

@@ -36,7 +36,7 @@ pub(crate) struct Parking<S> {
     state: Mutex<State<S>>,
     /// Where the leader of each lane waits. There is at least one lane.
     leaders: Vec<Condvar>,
-    /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
+    /// Where everybody else waits for a condition on the value, see [`Parking::wait_until`].
     observers: Condvar,
     /// Where the thread sleeps that looks when a time has come.
     timekeeper: Condvar,
@@ -49,7 +49,7 @@ struct State<S> {
     sleepers: Sleepers,
     /// Of each lane.
     leaders: Vec<Option<Leader>>,
-    /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
+    /// Callers of [`Parking::wait_until`]; while there are none, nobody is notified.
     observing: usize,
     timekeeper: Timekeeper,
 }
@@ -261,7 +261,7 @@ impl<'a, S> Locked<'a, S> {
         self.state.sleepers.places().for_each(Condvar::notify_all);
     }
 
-    /// Makes those in [`Parking::wait_for`] check their condition.
+    /// Makes those in [`Parking::wait_until`] check their condition.
     pub fn notify_observers(&self) {
         if self.state.observing > 0 {
             self.parking.observers.notify_all();

@@ -34,7 +34,7 @@ impl<T: Queued> Backlog<T> {
             _ => None,
         };
         // Where requests of two clients may not fit together, turns of one request would make batches of one.
-        let turn_items = if join_rules.keep_apart() { rules.max_items() } else { 1 };
+        let turn_items = if join_rules.keep_apart() { rules.max_items } else { 1 };
         let learns_delay = dynamic.is_some_and(|dynamic| dynamic.learns_delay);
         Self {
             requests: PriorityQueue::new(dynamic, turn_items),
@@ -67,7 +67,7 @@ impl<T: Queued> Backlog<T> {
 
     /// Whether several requests may be served together.
     pub fn joins_requests(&self) -> bool {
-        self.rules.joins_requests()
+        self.rules.joins_requests
     }
 
     /// Appends a request and returns when it expires; a full queue gives it back.

@@ -17,8 +17,8 @@ const MOST_LOOK_AHEAD: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct BatchRules {
     /// False: every request is executed alone.
-    joins_requests: bool,
-    max_items: u64,
+    pub joins_requests: bool,
+    pub max_items: u64,
     /// Ascending, never empty.
     preferred: Vec<u64>,
     delay: Duration,
@@ -119,14 +119,6 @@ impl BatchRules {
     fn one_by_one() -> Self {
         let (preferred, delay) = (vec![1], Duration::ZERO);
         Self { joins_requests: false, max_items: 1, preferred, delay, look_ahead: 0 }
-    }
-
-    pub fn joins_requests(&self) -> bool {
-        self.joins_requests
-    }
-
-    pub fn max_items(&self) -> u64 {
-        self.max_items
     }
 
     pub fn has_delay(&self) -> bool {

@@ -82,19 +82,15 @@ impl<T: Queued> Levels<T> {
             true => priority,
             false => self.rules.default_level,
         };
-        self.get_or_make(number)
+        match number {
+            FIRST => &mut self.first,
+            _ => self.existing.entry(number).or_insert_with(|| self.rules.new_level(number)),
+        }
     }
 
     /// The level before all others.
     pub fn first(&mut self) -> &mut Level<T> {
         &mut self.first
-    }
-
-    fn get_or_make(&mut self, number: u64) -> &mut Level<T> {
-        match number {
-            FIRST => &mut self.first,
-            _ => self.existing.entry(number).or_insert_with(|| self.rules.new_level(number)),
-        }
     }
 
     pub fn get(&self, number: u64) -> Option<&Level<T>> {
@@ -157,11 +153,6 @@ impl<T: Queued> Level<T> {
 
     pub fn list(&mut self, is_late: bool) -> &mut FairList<T> {
         if is_late { &mut self.late } else { &mut self.timely }
-    }
-
-    /// Whether a request that outlives its time-out fails.
-    pub fn rejects(&self) -> bool {
-        rejects(&self.policy)
     }
 }
 

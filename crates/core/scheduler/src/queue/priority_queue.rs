@@ -130,7 +130,7 @@ impl<T: Queued> PriorityQueue<T> {
             } else if !is_expired {
                 entries.settle(cursor.index);
                 return true;
-            } else if level.rejects() {
+            } else if levels::rejects(&level.policy) {
                 self.drop_at(*cursor, DropReason::Expired);
             } else if let Some(entry) = level.timely.remove(cursor.index) {
                 level.late.push_back(Entry { expires_at: None, ..entry });
@@ -195,7 +195,7 @@ impl<T: Queued> PriorityQueue<T> {
     pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let (mut expired, mut next) = (Vec::new(), None);
         self.levels.for_each(|level| {
-            if level.rejects() {
+            if levels::rejects(&level.policy) {
                 let is_expired = |entry: &Entry<T>| entry.expires_at.is_some_and(|t| t <= now);
                 level.timely.remove_where(is_expired, &mut expired);
                 next = [next, level.timely.next_expiry()].into_iter().flatten().min();

@@ -107,7 +107,7 @@ impl Turn<'_> {
         while let Some(work) = queue.pull_in_place(self.instance, std::mem::take(&mut self.done)) {
             match work {
                 Work::Batch(requests) => {
-                    responses.accounting().statistics.record_execution_in_place();
+                    responses.accounting.statistics.record_execution_in_place();
                     self.done = executor.execute_batch(requests);
                     if executor.busy_until >= end {
                         return;

@@ -91,7 +91,8 @@ impl QueueScheduler {
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
         let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
-        let responses = Responses::new(config.name().clone(), accounting.clone(), order);
+        let responses =
+            Responses { model_name: config.name().clone(), accounting: accounting.clone(), order };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let set = InstanceSet::new(queue, responses, starts_one_by_one);
         let pace = in_place::pace(&config, &*model, &execution, &instances, clock.now());

@@ -34,7 +34,7 @@ use self::{
     handed_over::{Back, RequestsHandedOver},
     health::InstanceHealth,
     in_place::Turns,
-    waiting::{Batch, Waiting},
+    waiting::Waiting,
 };
 use crate::{
     parking::{Locked, Parking},
@@ -391,12 +391,9 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     fn take_locked(&self, state: &mut State<T>, index: usize, count: usize) -> Work<T> {
-        let (batch, taken) = state.waiting.take(index, count, self.now());
+        let (work, taken) = state.waiting.take(index, count, self.now());
         state.executing += taken;
-        match batch {
-            Batch::Requests(requests) => Work::Batch(requests),
-            Batch::Steps(steps) => Work::Steps(steps),
-        }
+        work
     }
 }
 

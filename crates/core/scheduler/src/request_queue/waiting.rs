@@ -6,22 +6,16 @@ use std::time::Instant;
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::Error;
 
+use super::Work;
 use crate::{
     queue::{Backlog, Decision, DropReason},
-    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences, Step},
+    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences},
 };
 
 /// All that waits.
 pub(super) enum Waiting<T: OfSequence> {
     Requests(Box<Backlog<T>>),
     Sequences(Box<Sequences<T>>),
-}
-
-/// What a thread takes to execute it.
-pub(crate) enum Batch<T: OfSequence> {
-    Requests(Vec<T>),
-    /// In the order of their rows; `None` is one without a request.
-    Steps(Vec<Option<Step<T, T::States>>>),
 }
 
 /// Why a request that was accepted is not executed.
@@ -106,7 +100,7 @@ impl<T: OfSequence> Waiting<T> {
     }
 
     /// Takes what was decided on, with the number of its requests.
-    pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Batch<T>, usize) {
+    pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Work<T>, usize) {
         match self {
             Self::Requests(backlog) => {
                 let requests = backlog.take(count);
@@ -114,12 +108,12 @@ impl<T: OfSequence> Waiting<T> {
                     backlog.begins(instance, &requests, now);
                 }
                 let count = requests.len();
-                (Batch::Requests(requests), count)
+                (Work::Batch(requests), count)
             }
             Self::Sequences(sequences) => {
                 let steps = sequences.take(instance, count, now);
                 let count = steps.iter().flatten().count();
-                (Batch::Steps(steps), count)
+                (Work::Steps(steps), count)
             }
         }
     }

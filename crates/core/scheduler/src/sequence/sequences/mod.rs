@@ -4,13 +4,13 @@ mod endings;
 mod idle;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     time::Instant,
 };
 
 use galatea_types::{CorrelationId, Error};
 
-use self::idle::{GaveWay, RestingSlots};
+use self::idle::RestingSlots;
 use super::{
     backlog::{SequenceBacklog, Waiting},
     key::{OfSequence, Owner},
@@ -40,8 +40,8 @@ pub(crate) struct Sequences<T: OfSequence> {
     next_own: u64,
     /// Sequences that keep states and have nothing to do.
     resting: RestingSlots,
-    /// Those that gave way last, as long as their next request is told.
-    gave_way: GaveWay,
+    /// Those that gave way, the last ones last, as long as their next request is told.
+    gave_way: VecDeque<CorrelationId>,
 }
 
 /// A sequence that requests may be added to.
@@ -131,7 +131,7 @@ impl<T: OfSequence> Sequences<T> {
             expects_no_more: false,
             next_own: 1,
             resting: RestingSlots::default(),
-            gave_way: GaveWay::default(),
+            gave_way: VecDeque::new(),
             rules,
         }
     }
@@ -153,7 +153,7 @@ impl<T: OfSequence> Sequences<T> {
     }
 
     fn in_slots(&self) -> usize {
-        self.instances.iter().map(InstanceSlots::queued).sum()
+        self.instances.iter().map(|slots| slots.queued).sum()
     }
 
     /// Accepts a request at `now`, or gives it back with the reason why not.
