@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_backend::{Batch, LoadContext, Model, ModelInstance};
+use galatea_backend::{Batch, LoadContext, Model, ModelInstance, OutputBuffer};
 use galatea_config::ModelConfig;
 use galatea_types::{DataType, Error, InferRequest, Memory, Result, Tensor};
 
@@ -42,8 +42,7 @@ impl ModelInstance for AddSubInstance {
 impl AddSubInstance {
     fn answer(&self, batch: &Batch, index: usize) -> Result<Vec<Tensor>> {
         let taken = || Error::internal(format!("request {index} is not in the batch"));
-        let pending = batch.pending_at(index).ok_or_else(taken)?;
-        let request = &pending.request;
+        let request = batch.request(index).ok_or_else(taken)?;
         let (a, b) = (input(request, "INPUT0")?, input(request, "INPUT1")?);
         if (a.data_type, &a.shape) != (b.data_type, &b.shape) {
             return Err(Error::invalid_arg(format!(
@@ -53,7 +52,7 @@ impl AddSubInstance {
         }
         let wanted = self.outputs.iter().filter(|(name, _)| request.wants_output(name));
         let compute = |(name, operation): &(Arc<str>, Operation)| {
-            let buffer = |size| pending.output_buffer(name, size, Memory::Host);
+            let buffer = |size| OutputBuffer::of(request, name, size, Memory::Host);
             let data = apply(*operation, a.data_type, a.host()?, b.host()?, buffer)?.into_buffer();
             Ok(Tensor::new(name.clone(), a.data_type, a.shape.clone(), data))
         };

@@ -5,7 +5,7 @@ use galatea_types::{Error, Result};
 
 use crate::{
     CompletionContext, Settings,
-    declared::{DeclaredKind, DeclaredTensor, Disagreement, Subject},
+    declared::{DeclaredKind, DeclaredTensor, Subject},
 };
 
 impl CompletionContext<'_> {
@@ -81,8 +81,7 @@ pub fn draft_of<T: DeclaredTensor>(
             Ok(TensorDraft::of_model(name, data_type, dims, has_batching))
         }
         DeclaredKind::Other(kind) => {
-            let of = Subject::new(model, what, name);
-            Err(Disagreement::UnsupportedKind { of, kind }.into())
+            Err(Subject::new(model, what, name).unsupported(&kind))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A request between the scheduler's queue and its answer.
 
-use galatea_types::{Memory, PreparedRequest, RequestContext, Responder, Result, Tensor};
+use galatea_types::{PreparedRequest, RequestContext, Responder, Result, Tensor};
 
-use crate::{OutputBuffer, SequenceStates};
+use crate::SequenceStates;
 
 /// A request that waits to be executed, or is executed, and is answered by its batch.
 #[derive(Debug)]
@@ -33,19 +33,6 @@ impl PendingRequest {
             responses: 0,
             is_filler: false,
         }
-    }
-
-    /// Gives memory to write one of its outputs into: see [`OutputBuffer::of`].
-    ///
-    /// # Errors
-    /// `InvalidArg` when the request does not ask for the output.
-    pub fn output_buffer(
-        &self,
-        name: &str,
-        byte_size: usize,
-        preferred: Memory,
-    ) -> Result<OutputBuffer> {
-        OutputBuffer::of(&self.request, name, byte_size, preferred)
     }
 
     /// Replaces a state of its sequence, as an output of that name does.

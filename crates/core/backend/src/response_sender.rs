@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use galatea_telemetry::ResponseRecord;
 use galatea_types::{
-    Clock, Error, InferRequest, InferResponse, Memory, Parameters, PreparedRequest, RequestContext,
+    Clock, Error, InferRequest, InferResponse, Parameters, PreparedRequest, RequestContext,
     Responder, Result, Tensor, Timeline,
 };
 
-use crate::{OutputBuffer, PendingRequest, SequenceStates};
+use crate::{PendingRequest, SequenceStates};
 
 /// A request that left its batch. It has all that it needs, and is answered on its own, from any thread, also after `execute`
 /// has returned.
@@ -76,19 +76,6 @@ impl TakenRequest {
             failure: None,
         };
         Self { request, responder }
-    }
-
-    /// Gives memory to write one of its outputs into: see [`OutputBuffer::of`].
-    ///
-    /// # Errors
-    /// `InvalidArg` when the request does not ask for the output.
-    pub fn output_buffer(
-        &self,
-        name: &str,
-        byte_size: usize,
-        preferred: Memory,
-    ) -> Result<OutputBuffer> {
-        OutputBuffer::of(&self.request, name, byte_size, preferred)
     }
 
     /// Replaces a state of its sequence, as an output of that name does in a response.

@@ -61,38 +61,16 @@ impl<'a> Settings<'a> {
     ) -> Result<Option<T>> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let wrong = || {
-            let error = SettingError { key: key.to_owned(), value: value.to_owned(), wanted };
-            error.into_error(advice, self.is_of_model && self.first.contains_key(key))
+            let text = format!("failed to convert {key} '{value}' to {wanted}");
+            if !self.is_of_model || !self.first.contains_key(key) {
+                // Of the command line, which has no place in a configuration.
+                return Error::invalid_arg(text);
+            }
+            let field = FieldPath::from("parameters").named(key).field("value");
+            let found = Diagnostic::error(text).about(field.field("string_value"));
+            found.with_advice(advice).into_unplaced_error(Code::InvalidArg)
         };
         parse(value).map(Some).ok_or_else(wrong)
-    }
-}
-
-/// A setting that is not what it has to be.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to convert {key} '{value}' to {wanted}")]
-struct SettingError {
-    key: String,
-    value: String,
-    wanted: &'static str,
-}
-
-impl SettingError {
-    fn into_error(self, advice: &'static str, is_of_model: bool) -> Error {
-        let found = Diagnostic::error(self.to_string());
-        match is_of_model {
-            true => found
-                .about(
-                    FieldPath::from("parameters")
-                        .named(self.key)
-                        .field("value")
-                        .field("string_value"),
-                )
-                .with_advice(advice)
-                .into_unplaced_error(Code::InvalidArg),
-            // Of the command line, which has no place in a configuration.
-            false => Error::invalid_arg(found.text),
-        }
     }
 }
 

@@ -52,7 +52,7 @@ impl CompletionQueue {
 
     /// No later response waits for those to this request: it is answered otherwise.
     pub fn pass_over(self: Arc<Self>, arrival: u64) {
-        self.admit(arrival, Responder::calling(NobodyWaits)).close();
+        self.admit(arrival, Responder::spent()).close();
     }
 
     fn respond(&self, arrival: u64, response: Response) {
@@ -119,13 +119,6 @@ impl Held {
             request.responder = Some(responder);
         }
     }
-}
-
-/// In the place of a request that is answered otherwise.
-struct NobodyWaits;
-
-impl ResponseSink for NobodyWaits {
-    fn respond(&mut self, _: Response) {}
 }
 
 /// Takes the responses to one request.

@@ -12,7 +12,7 @@
 //! - An instance that reports that it broke gets no work until it was restarted, and no instance is dropped while
 //!   a stream is open.
 //! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
-//! - Statistics are written, and failed requests logged, in `accounting` only.
+//! - Statistics are written, and failed requests logged, through `accounting` only.
 
 #![warn(missing_docs)]
 

@@ -18,7 +18,7 @@ use galatea_types::{
 
 use super::*;
 use crate::{
-    RequestEnd, SequenceState, StateMemory,
+    OutputBuffer, RequestEnd, SequenceState, StateMemory,
     testing::{pending, prepared, request},
 };
 
@@ -312,12 +312,12 @@ fn output_buffers_are_for_outputs_that_are_wanted() {
     let batch = Batch::new("m".into(), 1, vec![pending(prepared(wanted, 1)).0]);
     let gpu = Memory::Device(Device { kind: DeviceKind::Gpu, index: 0 });
     let pending = batch.pending_at(0).expect("it is there");
-    let mut buffer = pending.output_buffer("y", 3, gpu).expect("wanted");
+    let mut buffer = OutputBuffer::of(&pending.request, "y", 3, gpu).expect("wanted");
     buffer.as_mut_slice().copy_from_slice(b"abc");
     let buffer = buffer.into_buffer();
     assert!(buffer.is_aligned_to(galatea_types::BUFFER_ALIGNMENT));
     assert_eq!(buffer.host().expect("host memory"), b"abc");
-    let error = pending.output_buffer("z", 3, gpu).err().expect("not wanted");
+    let error = OutputBuffer::of(&pending.request, "z", 3, gpu).err().expect("not wanted");
     assert_eq!(error.message(), "[request id: <id_unknown>] output 'z' was not requested");
 }
 
@@ -363,7 +363,7 @@ fn written_for(sender: Sender) -> Result<Buffer> {
     let mut batch = Batch::new("m".into(), 1, vec![pending(prepared(wanted, 1)).0]);
     // The request has its sender's memory with it, in its batch and out of it.
     let taken = batch.take(0).expect("it is there");
-    let mut buffer = taken.output_buffer("y", 3, Memory::Host)?;
+    let mut buffer = OutputBuffer::of(&taken.request, "y", 3, Memory::Host)?;
     buffer.as_mut_slice()[..2].copy_from_slice(b"ab");
     Ok(buffer.into_buffer())
 }

@@ -3,9 +3,7 @@
 use galatea_config::{BatchInput, FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Error, Result, Shape};
 
-use super::{
-    Declaration, DeclaredKind, DeclaredTensor, Disagreement, OtherShape, Specified, Subject,
-};
+use super::{Declaration, DeclaredKind, DeclaredTensor, Subject, disagreement::other_input_count};
 use crate::MOST_MISTAKES;
 
 impl<T: DeclaredTensor> Declaration<'_, T> {
@@ -65,10 +63,9 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
 /// # Errors
 /// There are more or fewer.
 pub fn check_input_count(config: &ModelConfig, expected: usize, provided: usize) -> Result<()> {
-    let model = || config.name().to_string();
     match expected == provided {
         true => Ok(()),
-        false => Err(Disagreement::InputCount { model: model(), expected, provided }.into()),
+        false => Err(other_input_count(config.name(), expected, provided)),
     }
 }
 
@@ -82,16 +79,14 @@ pub fn check_type(
     spec: &TensorSpec,
     kind: DeclaredKind,
 ) -> Result<()> {
-    same_type(Subject::new(config.name(), what, &spec.name), spec.data_type, kind)
+    same_type(|| Subject::new(config.name(), what, &spec.name), spec.data_type, kind)
 }
 
-fn same_type(of: Subject, expected: DataType, kind: DeclaredKind) -> Result<()> {
+fn same_type(of: impl Fn() -> Subject, expected: DataType, kind: DeclaredKind) -> Result<()> {
     match kind {
         DeclaredKind::Tensor(provided) if provided == expected => Ok(()),
-        DeclaredKind::Tensor(provided) => {
-            Err(Disagreement::OtherType { of, expected, provided }.into())
-        }
-        DeclaredKind::Other(kind) => Err(Disagreement::UnsupportedKind { of, kind }.into()),
+        DeclaredKind::Tensor(provided) => Err(of().other_type(expected, provided)),
+        DeclaredKind::Other(kind) => Err(of().unsupported(&kind)),
     }
 }
 
@@ -112,18 +107,13 @@ fn check_generated(
         path: batch_input_path(config, &spec.name),
         name: spec.name.to_string(),
     };
-    same_type(of(), spec.data_type, declared.kind())?;
+    same_type(of, spec.data_type, declared.kind())?;
     let Some(model_dims) = declared.dims() else { return Ok(()) };
     let made = &spec.dims;
     let fits = |(&made, &declared): (&i64, &i64)| made == -1 || declared == -1 || made == declared;
     match made.len() == model_dims.len() && made.iter().zip(model_dims.iter()).all(fits) {
         true => Ok(()),
-        false => Err(Disagreement::BatchInputShape {
-            of: of(),
-            made: made.clone(),
-            model_dims: model_dims.clone(),
-        }
-        .into()),
+        false => Err(of().batch_input_shape(made, model_dims)),
     }
 }
 
@@ -142,8 +132,7 @@ fn check_optional(config: &ModelConfig, spec: &TensorSpec) -> Result<()> {
     if !spec.is_optional || !config.has_batching() || is_mask(config, spec) {
         return Ok(());
     }
-    let (model, input) = (config.name().to_string(), spec.name.to_string());
-    Err(Disagreement::OptionalInput { model, input }.into())
+    Err(Subject::new(config.name(), "input", &spec.name).optional())
 }
 
 /// One side of a model: inputs may leave open what the model fixes, outputs must be just as the model declares them.
@@ -168,7 +157,11 @@ impl Side<'_> {
         match declared.dims() {
             // What the model does not say is as the configuration has it.
             None => Ok(()),
-            Some(model_dims) if model_dims.is_empty() => self.check_scalar(spec, dims),
+            // A model's scalar is configured as `dims: [1]`.
+            Some(model_dims) if model_dims.is_empty() => match dims.iter().all(|&d| d == 1) {
+                true => Ok(()),
+                false => Err(self.subject(spec).scalar(dims)),
+            },
             Some(model_dims) => self.check_dims(spec, dims, model_dims),
         }
     }
@@ -178,37 +171,19 @@ impl Side<'_> {
     }
 
     fn check_ragged(&self, spec: &TensorSpec, model_dims: Option<&Shape>) -> Result<()> {
-        let of = self.subject(spec);
-        if spec.is_optional {
-            return Err(Disagreement::OptionalRagged { of }.into());
-        }
         match model_dims {
+            _ if spec.is_optional => Err(self.subject(spec).optional_ragged()),
             Some(model_dims) if **model_dims != [-1] => {
-                Err(Disagreement::RaggedShape { of, model_dims: model_dims.clone() }.into())
+                Err(self.subject(spec).ragged_shape(model_dims))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// A model's scalar is configured as `dims: [1]`.
-    fn check_scalar(&self, spec: &TensorSpec, dims: &Shape) -> Result<()> {
-        match dims.iter().all(|&d| d == 1) {
-            true => Ok(()),
-            false => {
-                Err(Disagreement::Scalar { of: self.subject(spec), dims: dims.clone() }.into())
-            }
         }
     }
 
     fn check_dims(&self, spec: &TensorSpec, dims: &Shape, model_dims: &Shape) -> Result<()> {
         let has_batching = self.config.has_batching();
         if has_batching && model_dims.first() != Some(&-1) {
-            return Err(Disagreement::NoBatchDimension {
-                of: self.subject(spec),
-                model_dims: model_dims.clone(),
-                how_to_batch: self.how_to_batch,
-            }
-            .into());
+            return Err(self.subject(spec).no_batch_dimension(model_dims, self.how_to_batch));
         }
         let full = if has_batching { dims.with_leading(-1) } else { dims.clone() };
         let may_be_open = self.what == "input";
@@ -217,12 +192,7 @@ impl Side<'_> {
             && pairs.all(|(c, m)| c == m || (may_be_open && *m == -1));
         match fits {
             true => Ok(()),
-            false => Err(Disagreement::OtherShape(Box::new(OtherShape {
-                of: self.subject(spec),
-                model_dims: model_dims.clone(),
-                specified: Specified { shape: full, has_batching },
-            }))
-            .into()),
+            false => Err(self.subject(spec).other_shape(model_dims, &full, has_batching)),
         }
     }
 }

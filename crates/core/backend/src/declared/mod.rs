@@ -10,7 +10,7 @@ use galatea_types::{DataType, Result, Shape};
 
 pub use self::{
     check::{check_input_count, check_type},
-    disagreement::{Disagreement, OtherShape, Specified, Subject},
+    disagreement::Subject,
     names::{listed, unexpected},
 };
 

@@ -10,8 +10,9 @@ use galatea_types::{
 use tokio::sync::oneshot;
 
 use crate::{
-    Batch, InstanceAlarm, InstanceSpec, LoadContext, ModelInstance, Outcome, PendingRequest,
-    RequestEnd, RequestObserver, SequenceStates, ServerAccess, testing::Fixture,
+    Batch, InstanceAlarm, InstanceSpec, LoadContext, Model, ModelInstance, Outcome, PendingRequest,
+    RequestEnd, RequestObserver, SequenceStates, ServerAccess,
+    testing::{Fixture, Subject},
 };
 
 /// Where the answer to a request arrives.
@@ -29,6 +30,21 @@ pub fn load_context(fixture: &Fixture) -> LoadContext {
         server: ServerAccess::default(),
         devices: crate::Devices::default(),
     }
+}
+
+/// Loads the model of a fixture.
+pub(super) fn load(subject: &dyn Subject, fixture: &Fixture) -> Result<Box<dyn Model>, String> {
+    subject.backend().load(load_context(fixture)).map_err(|e| format!("loading failed: {e}"))
+}
+
+/// Makes an instance of it.
+pub(super) fn instance(
+    model: &dyn Model,
+    fixture: &Fixture,
+    index: usize,
+) -> Result<Box<dyn ModelInstance>, String> {
+    let spec = instance_spec(fixture.config.name(), index);
+    model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
 }
 
 /// The CPU instance number `index` of a model.

@@ -181,7 +181,7 @@ impl Case<'_> {
         let model = self.load()?;
         thread::scope(|scope| {
             let work = |index| {
-                let mut instance = self.instance_of(&*model, index)?;
+                let mut instance = build::instance(&*model, &self.fixture, index)?;
                 (0..16).try_for_each(|n| {
                     self.run(&mut *instance, vec![self.exchange(1, 64, index * 16 + n)])
                 })
@@ -196,11 +196,11 @@ impl Case<'_> {
 
     fn drop_while_idle(&self) -> Outcome {
         let model = self.load()?;
-        drop(self.instance_of(&*model, 0)?);
-        let mut used = self.instance_of(&*model, 0)?;
+        drop(build::instance(&*model, &self.fixture, 0)?);
+        let mut used = build::instance(&*model, &self.fixture, 0)?;
         self.run(&mut *used, vec![self.exchange(1, 3, 0)])?;
         drop(used);
-        let mut again = self.instance_of(&*model, 1)?;
+        let mut again = build::instance(&*model, &self.fixture, 1)?;
         self.run(&mut *again, vec![self.exchange(1, 3, 1)])
     }
 
@@ -264,21 +264,15 @@ impl Case<'_> {
             return Err("the killed instance answered".to_owned());
         }
         drop(instance);
-        self.run(&mut *self.instance_of(&*model, 0)?, vec![self.exchange(1, 3, 2)])
+        self.run(&mut *build::instance(&*model, &self.fixture, 0)?, vec![self.exchange(1, 3, 2)])
     }
 
     fn load(&self) -> Result<Box<dyn Model>, String> {
-        let context = build::load_context(&self.fixture);
-        self.subject.backend().load(context).map_err(|e| format!("loading failed: {e}"))
+        build::load(self.subject, &self.fixture)
     }
 
     fn instance(&self) -> Result<Box<dyn ModelInstance>, String> {
-        self.instance_of(&*self.load()?, 0)
-    }
-
-    fn instance_of(&self, model: &dyn Model, i: usize) -> Result<Box<dyn ModelInstance>, String> {
-        let spec = build::instance_spec(self.fixture.config.name(), i);
-        model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
+        build::instance(&*self.load()?, &self.fixture, 0)
     }
 
     /// A request of `items` items whose variable dimensions have size `size`.

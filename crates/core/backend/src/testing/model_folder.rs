@@ -16,10 +16,8 @@ use galatea_config::{
 use galatea_types::{DataType, InferRequest, InferResponse, PreparedRequest, Result, Tensor};
 use tempfile::TempDir;
 
-use super::{Fixture, instance_spec, prepared, run_batch};
-use crate::{
-    Backend, CompletionContext, LoadContext, Model, ModelInstance, PathRules, ServerAccess,
-};
+use super::{Fixture, instance_spec, load_context, prepared, run_batch};
+use crate::{Backend, CompletionContext, LoadContext, Model, ModelInstance, PathRules};
 
 /// The folder of a model called `m`, with version 1. It goes when it is dropped.
 #[derive(Debug)]
@@ -168,16 +166,7 @@ macro_rules! loading_functions {
 
 /// What a backend is given to load version 1 of a folder.
 pub fn folder_context(folder: &ModelFolder, config: ModelConfig) -> LoadContext {
-    LoadContext {
-        config: Arc::new(config),
-        version: 1,
-        model_dir: folder.path().to_path_buf(),
-        version_dir: folder.version_dir(),
-        backend_config: BTreeMap::new(),
-        paths: PathRules::anywhere(),
-        server: ServerAccess::default(),
-        devices: crate::Devices::default(),
-    }
+    load_context(&Fixture::new(config, folder.path()))
 }
 
 /// The folders of the models that a [`Subject`](super::Subject) describes, kept until it goes.

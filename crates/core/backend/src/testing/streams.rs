@@ -7,7 +7,7 @@ use galatea_types::{
 };
 
 use crate::{
-    Model, ModelInstance,
+    ModelInstance,
     testing::{
         Clause, Fixture, Subject, build,
         compare::check_tensor,
@@ -45,8 +45,8 @@ struct Collected {
 
 impl Case<'_> {
     fn check(&self, clause: Clause) -> Outcome {
-        let model = self.load()?;
-        let mut instance = self.instance(&*model)?;
+        let model = build::load(self.subject, &self.fixture)?;
+        let mut instance = build::instance(&*model, &self.fixture, 0)?;
         match clause {
             Clause::StreamInOrder => self.in_order(&mut *instance),
             Clause::EmptyStream => self.answer(&mut *instance, 0, 0),
@@ -151,16 +151,6 @@ impl Case<'_> {
             Tensor::new("WAIT", DataType::Uint32, [1], bytes(&[0])),
         ];
         build::request(self.fixture.config.name(), 1, inputs)
-    }
-
-    fn load(&self) -> Result<Box<dyn Model>, String> {
-        let context = build::load_context(&self.fixture);
-        self.subject.backend().load(context).map_err(|e| format!("loading failed: {e}"))
-    }
-
-    fn instance(&self, model: &dyn Model) -> Result<Box<dyn ModelInstance>, String> {
-        let spec = build::instance_spec(self.fixture.config.name(), 0);
-        model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
     }
 }
 

@@ -10,8 +10,7 @@ use std::{
 
 use galatea_backend::{Batch, Outcome, PendingRequest, RequestEnd};
 use galatea_telemetry::{
-    BatchRecord, CacheHitRecord, FailureReason, ModelStatistics, RefusalReason, RequestRecord,
-    ResponseRecord,
+    BatchRecord, CacheHitRecord, FailureReason, ModelStatistics, RequestRecord,
 };
 use galatea_types::{Clock, Code, Error, RequestContext, StepTimes, Timeline};
 
@@ -21,7 +20,7 @@ use crate::request_failure::RequestFailure;
 /// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
 /// once, whatever became of its requests.
 pub(crate) struct RequestAccounting {
-    statistics: Arc<ModelStatistics>,
+    pub statistics: Arc<ModelStatistics>,
     failure_log: Option<FailureLog>,
 }
 
@@ -47,47 +46,12 @@ impl RequestAccounting {
         self.statistics.clock()
     }
 
-    /// A request is about to be queued.
-    pub fn queued(&self) {
-        self.statistics.pending_up();
-    }
-
-    /// Requests in the queue at this moment.
-    pub fn pending(&self) -> u64 {
-        self.statistics.pending()
-    }
-
-    /// A request has left the queue.
-    pub fn dequeued(&self) {
-        self.statistics.pending_down();
-    }
-
-    /// A request is not executed, for this reason. That it failed is reported beside this.
-    pub fn refused(&self, reason: RefusalReason) {
-        self.statistics.record_refusal(reason);
-    }
-
-    /// An instance that had stopped working was started again.
-    pub fn restarted(&self) {
-        self.statistics.record_restart();
-    }
-
-    /// A batch is executed by a thread that brought requests of it.
-    pub fn executed_in_place(&self) {
-        self.statistics.record_execution_in_place();
-    }
-
     /// The first response to a request is about to leave.
     pub fn responds_first(&self, context: &RequestContext) {
         if self.statistics.has_first_response() {
             let after = self.clock().since(context.timeline.received);
             self.statistics.record_first_response(after);
         }
-    }
-
-    /// The backend reports one of its responses.
-    pub fn response(&self, number: usize, record: &ResponseRecord) {
-        self.statistics.record_response(number, record);
     }
 
     /// A request failed now, or was not accepted. `id`: the client's.
@@ -202,12 +166,6 @@ impl RequestAccounting {
         let total = context.timeline.total();
         self.statistics.record_cache_hit(&CacheHitRecord { total, queue: waited, look_up });
         context.finish(end);
-    }
-
-    /// A request that the cache could not answer is about to be answered. `insertion`: of its answer; `None` where there was
-    /// none.
-    pub fn cache_miss(&self, look_up: Duration, insertion: Option<Duration>) {
-        self.statistics.record_cache_miss(look_up, insertion);
     }
 
     fn record_failure(

@@ -22,7 +22,8 @@ pub(crate) struct StreamAccounting {
     origin: Option<StreamOrigin>,
     accounting: Arc<RequestAccounting>,
     items: Items,
-    once: CountOnce,
+    /// Whether the execution was counted.
+    pub once: CountOnce,
     /// The instance is needed until all of them have ended.
     _open: OpenStream,
 }
@@ -50,10 +51,6 @@ impl StreamAccounting {
         batch.observe(streams.clone());
         streams
     }
-
-    pub fn once(&self) -> &CountOnce {
-        &self.once
-    }
 }
 
 impl RequestObserver for StreamAccounting {
@@ -62,7 +59,7 @@ impl RequestObserver for StreamAccounting {
     }
 
     fn reported(&self, number: usize, record: &ResponseRecord) {
-        self.accounting.response(number, record);
+        self.accounting.statistics.record_response(number, record);
     }
 
     fn ended(&self, end: RequestEnd<'_>) {

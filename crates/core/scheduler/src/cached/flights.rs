@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, hash_map},
-    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -49,32 +48,28 @@ impl Waiting {
     }
 }
 
-/// What becomes of a request that comes in.
-pub(super) enum Entered {
-    /// It is answered when an equal one is.
-    Waits,
-    /// It is executed, and others will wait for it until the flight has landed.
-    Leads(Flight, Request),
-    /// It is executed alone.
-    TooMany(Request),
-}
-
 impl Flights {
-    /// A request that is to be executed now, unless an equal one is.
-    pub fn enter(&self, request: CacheKey, pending: Request, now: Instant) -> Entered {
+    /// A request that is to be executed now; `None` where an equal one is, with which it is answered. Others will wait for it
+    /// until its flight has landed. Where too many wait already, it has no flight and is executed alone.
+    pub fn enter(
+        &self,
+        request: CacheKey,
+        pending: Request,
+        now: Instant,
+    ) -> Option<(Option<Flight>, Request)> {
         let key = FlightKey { request, priority: pending.request.priority };
         let mut table = self.0.lock_unpoisoned();
         let Table { flights, waiting } = &mut *table;
         match flights.entry(key) {
             hash_map::Entry::Vacant(place) => {
                 place.insert(Vec::new());
-                Entered::Leads(Flight { key, table: self.0.clone() }, pending)
+                Some((Some(Flight { key, table: self.0.clone() }), pending))
             }
-            hash_map::Entry::Occupied(_) if *waiting >= MAX_WAITING => Entered::TooMany(pending),
+            hash_map::Entry::Occupied(_) if *waiting >= MAX_WAITING => Some((None, pending)),
             hash_map::Entry::Occupied(mut flight) => {
                 *waiting += 1;
                 flight.get_mut().push(Waiting { request: pending, since: now });
-                Entered::Waits
+                None
             }
         }
     }
@@ -116,11 +111,5 @@ impl Flight {
         let waiting = table.flights.remove(&self.key).unwrap_or_default();
         table.waiting -= waiting.len();
         waiting
-    }
-}
-
-impl std::fmt::Debug for Flight {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Flight").field(&mem::size_of::<Self>()).finish()
     }
 }

@@ -31,12 +31,9 @@ struct State {
 }
 
 impl Leader {
-    pub fn without_flight(shared: Arc<Shared>, key: CacheKey) -> Arc<Self> {
-        Arc::new(Self { shared, key, state: Mutex::default() })
-    }
-
-    pub fn of(shared: Arc<Shared>, key: CacheKey, flight: Flight) -> Arc<Self> {
-        let state = State { flight: Some(flight), ..State::default() };
+    /// Without a flight nobody waits for it.
+    pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<Flight>) -> Arc<Self> {
+        let state = State { flight, ..State::default() };
         Arc::new(Self { shared, key, state: Mutex::new(state) })
     }
 
@@ -72,7 +69,9 @@ impl Leader {
         let Response { result, is_final } = response;
         match &result {
             Some(Ok(response)) => self.keep(response),
-            Some(Err(_)) => self.shared.accounting.cache_miss(self.look_up(), None),
+            Some(Err(_)) => {
+                self.shared.accounting.statistics.record_cache_miss(self.look_up(), None)
+            }
             None => {}
         }
         let Some(mut responder) = self.state.lock_unpoisoned().responder.take() else { return };
@@ -101,7 +100,10 @@ impl Leader {
             self.log(*refusal);
         }
         if !matches!(inserted, Some(Insertion::AlreadyThere)) {
-            self.shared.accounting.cache_miss(self.look_up(), Some(clock.since(started)));
+            self.shared
+                .accounting
+                .statistics
+                .record_cache_miss(self.look_up(), Some(clock.since(started)));
         }
         self.state.lock_unpoisoned().entry = entry;
     }
@@ -145,7 +147,7 @@ impl Leader {
             match entry {
                 Some(entry) => self.shared.answer(waiting.request, entry, waited),
                 None => {
-                    let alone = Self::without_flight(self.shared.clone(), self.key);
+                    let alone = Self::new(self.shared.clone(), self.key, None);
                     alone.execute(waiting.request).unwrap_or_else(Refused::answer);
                 }
             }

@@ -17,10 +17,10 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_response_cache::{CacheKey, Entry, LookUp, ResponseCache, Scope};
 use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
-use galatea_types::{InferResponse, PreparedRequest, Refused, RequestContext, Responder, Result};
+use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{Entered, Flights, Waiting},
+    flights::{Flights, Waiting},
     leader::Leader,
 };
 use crate::{
@@ -182,7 +182,9 @@ impl Shared {
 
     fn look_up(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
         let Some(key) = CacheKey::of(&self.spec.scope, &request.request) else {
-            return self.execute_uncached(request);
+            // An input lies where no key can be made of it.
+            let Request { request, context, responder, .. } = request;
+            return self.spec.inner.submit(request, context, responder);
         };
         let found = self.spec.cache.look_up(&key);
         request.look_up = self.accounting.clock().since(request.started);
@@ -194,12 +196,6 @@ impl Shared {
             LookUp::Miss => self.miss(key, request),
             LookUp::Elsewhere => self.fetch(key, request),
         }
-    }
-
-    /// An input lies where no key can be made of it.
-    fn execute_uncached(&self, request: Request) -> Result<(), Refused> {
-        let Request { request, context, responder, .. } = request;
-        self.spec.inner.submit(request, context, responder)
     }
 
     fn miss(self: &Arc<Self>, key: CacheKey, request: Request) -> Result<(), Refused> {
@@ -237,31 +233,25 @@ impl Shared {
     /// The request with the one whose answer equal ones will get; `None` where it waits for another.
     fn lead(self: &Arc<Self>, key: CacheKey, request: Request) -> Option<(Arc<Leader>, Request)> {
         let has_limit = request.request.timeout.is_some_and(|timeout| !timeout.is_zero());
-        let flights = self.flights.as_ref().filter(|_| !has_limit);
-        let Some(flights) = flights else {
-            return Some((Leader::without_flight(self.clone(), key), request));
+        let (flight, request) = match &self.flights {
+            Some(flights) if !has_limit => {
+                let entered = flights.enter(key, request, self.now());
+                if entered.is_none() {
+                    self.spec.cache.miss_was_shared();
+                }
+                entered?
+            }
+            _ => (None, request),
         };
-        match flights.enter(key, request, self.now()) {
-            Entered::Waits => {
-                self.spec.cache.miss_was_shared();
-                None
-            }
-            Entered::Leads(flight, request) => {
-                Some((Leader::of(self.clone(), key, flight), request))
-            }
-            Entered::TooMany(request) => Some((Leader::without_flight(self.clone(), key), request)),
-        }
+        Some((Leader::new(self.clone(), key, flight), request))
     }
 
     /// Counts a hit and answers it.
     fn answer(&self, request: Request, entry: &Entry, waited: Duration) {
         let Request { request, mut context, responder, look_up, .. } = request;
         self.accounting.cache_hit(&mut context, waited, look_up);
-        responder.finish(Ok(self.response(entry, request.into_request().id)));
-    }
-
-    fn response(&self, entry: &Entry, id: String) -> InferResponse {
-        entry.response(self.spec.config.name().clone(), self.spec.version, id)
+        let (model, id) = (self.spec.config.name().clone(), request.into_request().id);
+        responder.finish(Ok(entry.response(model, self.spec.version, id)));
     }
 
     /// Whether what came from elsewhere can be an answer of this model to this request.

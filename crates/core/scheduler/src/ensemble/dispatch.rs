@@ -28,23 +28,19 @@ pub(super) struct Submission {
     pub request: InferRequest,
     pub context: RequestContext,
     pub responder: Responder,
+    /// It has its place at the step's limiter.
+    pub is_admitted: bool,
 }
 
 impl Submission {
-    /// Sends the request, or keeps it until another one of the step ends.
-    pub fn submit(self) {
-        let admitted = match self.target.limiter.clone() {
+    /// Sends the request, or keeps it until another one of the step ends. A refusal is a response like any other.
+    fn submit(self) {
+        let limiter = if self.is_admitted { None } else { self.target.limiter.clone() };
+        let admitted = match limiter {
             Some(limiter) => limiter.enter(self),
             None => Some(self),
         };
-        if let Some(submission) = admitted {
-            submission.send();
-        }
-    }
-
-    /// Sends the request. A refusal is a response like any other.
-    pub fn send(self) {
-        let Self { target, request, context, responder } = self;
+        let Some(Self { target, request, context, responder, .. }) = admitted else { return };
         if let Err(refused) = target.model.infer(request, context, responder) {
             refused.answer();
         }
@@ -55,13 +51,7 @@ impl Submission {
 struct Dispatcher {
     /// A caller of [`run`] on this thread works through the list.
     is_running: Cell<bool>,
-    list: RefCell<VecDeque<Entry>>,
-}
-
-enum Entry {
-    Submit(Submission),
-    /// It has its place at the step's limiter.
-    Send(Submission),
+    list: RefCell<VecDeque<Submission>>,
 }
 
 thread_local! {
@@ -75,45 +65,27 @@ pub(super) fn run(f: impl FnOnce()) {
     let _end = is_first.then(|| End);
     f();
     if is_first {
-        while let Some(entry) = next() {
-            entry.dispatch();
+        while let Some(submission) = next() {
+            submission.submit();
         }
     }
 }
 
 /// Adds to the list of this thread; to be called within [`run`].
 pub(super) fn add(submission: Submission) {
-    push(Entry::Submit(submission));
-}
-
-/// Adds a submission that has its place at the limiter already.
-pub(super) fn add_admitted(submission: Submission) {
-    push(Entry::Send(submission));
-}
-
-impl Entry {
-    fn dispatch(self) {
-        match self {
-            Entry::Submit(submission) => submission.submit(),
-            Entry::Send(submission) => submission.send(),
-        }
-    }
-}
-
-fn push(entry: Entry) {
-    let mut entry = Some(entry);
-    let pushed = DISPATCHER.try_with(|dispatcher| {
-        if let Some(entry) = entry.take() {
-            dispatcher.list.borrow_mut().push_back(entry);
+    let mut submission = Some(submission);
+    let added = DISPATCHER.try_with(|dispatcher| {
+        if let Some(submission) = submission.take() {
+            dispatcher.list.borrow_mut().push_back(submission);
         }
     });
     // A thread that is about to end has no list any more.
-    if let (Err(_), Some(entry)) = (pushed, entry) {
-        entry.dispatch();
+    if let (Err(_), Some(submission)) = (added, submission) {
+        submission.submit();
     }
 }
 
-fn next() -> Option<Entry> {
+fn next() -> Option<Submission> {
     DISPATCHER.try_with(|dispatcher| dispatcher.list.borrow_mut().pop_front()).ok().flatten()
 }
 

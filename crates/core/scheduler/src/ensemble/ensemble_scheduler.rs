@@ -4,10 +4,9 @@ use std::{sync::Arc, time::Instant};
 
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics};
-use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
+use galatea_types::{Error, PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use super::{
-    error::EnsembleError,
     graph::{Graph, StepModel},
     run::Run,
     shared::Shared,
@@ -38,10 +37,10 @@ impl EnsembleScheduler {
     pub fn new(spec: EnsembleSpec) -> Result<Self> {
         let EnsembleSpec { config, version, models, statistics } = spec;
         let Scheduling::Ensemble(ensembling) = config.scheduling() else {
-            return Err(EnsembleError::NoEnsemble { model: config.name().to_string() }.into());
+            return Err(Error::internal(format!("model '{}' is no ensemble", config.name())));
         };
         if models.len() != ensembling.steps.len() {
-            return Err(EnsembleError::LacksModels { model: config.name().to_string() }.into());
+            return Err(Error::internal(format!("ensemble '{}' lacks models", config.name())));
         }
         let graph = Graph::new(&config, ensembling, models)?;
         let accounting = RequestAccounting::beside_executor(statistics);

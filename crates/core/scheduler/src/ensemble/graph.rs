@@ -7,10 +7,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::InferTarget;
-use galatea_config::{EnsembleStep, Ensembling, ModelConfig};
+use galatea_config::{EnsembleStep, Ensembling, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result, Shape};
 
-use super::{dispatch::StepTarget, error::EnsembleError, limiter::Limiter, shape::Reshape};
+use super::{dispatch::StepTarget, limiter::Limiter, shape::Reshape};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
@@ -26,10 +26,11 @@ pub(super) struct Graph {
     /// Whether the ensemble's own tensors have a batch dimension.
     pub is_batched: bool,
     pub is_decoupled: bool,
-    pub inputs: Vec<EnsembleInput>,
-    pub outputs: Vec<EnsembleOutput>,
+    pub inputs: Vec<EnsembleTensor>,
+    pub outputs: Vec<EnsembleTensor>,
     pub steps: Vec<Step>,
-    pub stages: Vec<Stage>,
+    /// Steps that read each tensor, each once, by stage and slot.
+    pub readers: Vec<Vec<Vec<usize>>>,
     /// Where all outputs of the ensemble lie.
     pub output_stage: usize,
 }
@@ -41,13 +42,8 @@ pub(super) struct Place {
     pub slot: usize,
 }
 
-pub(super) struct EnsembleInput {
-    pub name: Arc<str>,
-    pub slot: usize,
-    pub reshape: Option<Reshape>,
-}
-
-pub(super) struct EnsembleOutput {
+/// An input or output of the ensemble itself.
+pub(super) struct EnsembleTensor {
     pub name: Arc<str>,
     pub slot: usize,
     /// As the steps see it, without the batch dimension.
@@ -81,13 +77,6 @@ pub(super) struct StepOutput {
     pub slot: usize,
 }
 
-/// Tensors and steps of one stage.
-#[derive(Default)]
-pub(super) struct Stage {
-    /// Steps that read each tensor, each once.
-    pub readers: Vec<Vec<usize>>,
-}
-
 impl Graph {
     /// # Errors
     /// `InvalidArg` when a step, or the answer, would mix tensors of different decoupled steps; `Internal`
@@ -98,31 +87,28 @@ impl Graph {
         models: Vec<StepModel>,
     ) -> Result<Self> {
         let layout = Layout::of(config, ensembling, &models)?;
-        let inputs = config.inputs().iter().map(|spec| {
-            let slot = layout.place(&spec.name)?.slot;
-            let reshape = Reshape::of(spec, config.has_batching());
-            Ok(EnsembleInput { name: spec.name.clone(), slot, reshape })
-        });
-        let outputs = config.outputs().iter().map(|spec| {
+        let tensor = |spec: &TensorSpec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
             let reshape = Reshape::of(spec, config.has_batching());
-            Ok(EnsembleOutput { name: spec.name.clone(), slot, dims, reshape })
-        });
+            Ok(EnsembleTensor { name: spec.name.clone(), slot, dims, reshape })
+        };
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
             let limiter = Limiter::new(ensembling.max_inflight_requests).map(Arc::new);
             let target = StepTarget { model: model.target, limiter };
             new_step(step, &model.config, &layout, target)
         });
+        let names = config.outputs().iter().map(|spec| &spec.name);
         let mut graph = Self {
             name: config.name().clone(),
             is_batched: config.has_batching(),
             is_decoupled: layout.slot_counts.len() > 1,
-            inputs: inputs.collect::<Result<_>>()?,
-            outputs: outputs.collect::<Result<_>>()?,
+            inputs: config.inputs().iter().map(tensor).collect::<Result<_>>()?,
+            outputs: config.outputs().iter().map(tensor).collect::<Result<_>>()?,
             steps: steps.collect::<Result<_>>()?,
-            stages: layout.slot_counts.iter().map(|&slots| Stage::with(slots)).collect(),
-            output_stage: layout.output_stage(config)?,
+            readers: layout.slot_counts.iter().map(|&slots| vec![Vec::new(); slots]).collect(),
+            // The ensemble itself reads its outputs.
+            output_stage: layout.common_stage(names, config.name())?,
         };
         graph.connect();
         Ok(graph)
@@ -131,8 +117,8 @@ impl Graph {
     fn connect(&mut self) {
         for (number, step) in self.steps.iter().enumerate() {
             for input in &step.inputs {
-                let stage = self.stages.get_mut(step.stage);
-                let Some(readers) = stage.and_then(|s| s.readers.get_mut(input.slot)) else {
+                let stage = self.readers.get_mut(step.stage);
+                let Some(readers) = stage.and_then(|slots| slots.get_mut(input.slot)) else {
                     continue;
                 };
                 if !readers.contains(&number) {
@@ -140,12 +126,6 @@ impl Graph {
                 }
             }
         }
-    }
-}
-
-impl Stage {
-    fn with(slots: usize) -> Self {
-        Self { readers: vec![Vec::new(); slots] }
     }
 }
 
@@ -215,7 +195,7 @@ impl<'a> Layout<'a> {
                 }
             }
             if left.len() == before {
-                return Err(EnsembleError::StepNeverRuns.into());
+                return Err(Error::internal("a step of the ensemble can never run"));
             }
             open = left;
         }
@@ -250,16 +230,14 @@ impl<'a> Layout<'a> {
         for tensor in tensors {
             let stage = self.place(tensor)?.stage;
             if *common.get_or_insert(stage) != stage {
-                let (ensemble, reader) = (self.ensemble.to_owned(), reader.to_owned());
-                return Err(EnsembleError::MixedDecoupledInputs { ensemble, reader }.into());
+                return Err(Error::invalid_arg(format!(
+                    "in ensemble {}, step of model '{reader}' receives inputs originated from different \
+                     decoupled models",
+                    self.ensemble
+                )));
             }
         }
         Ok(common.unwrap_or(0))
-    }
-
-    /// The ensemble itself reads its outputs.
-    fn output_stage(&self, config: &ModelConfig) -> Result<usize> {
-        self.common_stage(config.outputs().iter().map(|spec| &spec.name), config.name())
     }
 
     fn place(&self, tensor: &str) -> Result<Place> {
@@ -268,5 +246,5 @@ impl<'a> Layout<'a> {
 }
 
 fn no_tensor(tensor: &str, model: &str) -> Error {
-    EnsembleError::NoTensor { model: model.to_owned(), tensor: tensor.to_owned() }.into()
+    Error::internal(format!("model '{model}' has no tensor '{tensor}'"))
 }

@@ -13,7 +13,6 @@
 
 mod dispatch;
 mod ensemble_scheduler;
-mod error;
 mod graph;
 mod limiter;
 mod plan;

@@ -22,7 +22,7 @@ impl Plan {
         let outputs: Vec<usize> =
             numbered.filter(|(_, o)| is_wanted(&o.name)).map(|(number, _)| number).collect();
         let mut reads: Vec<Vec<usize>> =
-            graph.stages.iter().map(|stage| vec![0; stage.readers.len()]).collect();
+            graph.readers.iter().map(|slots| vec![0; slots.len()]).collect();
         for output in outputs.iter().filter_map(|&number| graph.outputs.get(number)) {
             add_read(&mut reads, graph.output_stage, output.slot);
         }

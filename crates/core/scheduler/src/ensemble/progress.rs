@@ -6,8 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 
 use super::{
-    error::EnsembleError,
-    graph::{EnsembleOutput, Graph, Step},
+    graph::{EnsembleTensor, Graph, Step},
     plan::Plan,
     round::{Round, Value},
     sequence_info::SequenceInfo,
@@ -65,7 +64,7 @@ pub(super) enum Outgoing {
 }
 
 impl Scope<'_> {
-    fn wanted_outputs(&self) -> impl Iterator<Item = &EnsembleOutput> {
+    fn wanted_outputs(&self) -> impl Iterator<Item = &EnsembleTensor> {
         self.plan.outputs.iter().filter_map(|&number| self.graph.outputs.get(number))
     }
 
@@ -191,7 +190,7 @@ impl Progress {
         if !round.set(slot, value, plan.reads(round.stage, slot)) {
             return;
         }
-        let readers = graph.stages.get(round.stage).and_then(|s| s.readers.get(slot));
+        let readers = graph.readers.get(round.stage).and_then(|slots| slots.get(slot));
         for &number in readers.into_iter().flatten() {
             let Some(step) = graph.steps.get(number).filter(|_| plan.runs(number)) else {
                 continue;
@@ -249,7 +248,11 @@ impl Progress {
             None if is_decoupled => self.end(None),
             None => {
                 let prefix = scope.request.message_prefix();
-                self.fail(scope, EnsembleError::MissingOutput { prefix }.into());
+                let text = format!(
+                    "{prefix}unexpected deadlock, at least one output is not set while no more ensemble steps can be \
+                     made"
+                );
+                self.fail(scope, Error::invalid_arg(text));
             }
         }
     }
@@ -267,7 +270,7 @@ impl Progress {
     }
 
     fn open_round(&mut self, graph: &Graph, stage: usize) -> usize {
-        let slots = graph.stages.get(stage).map_or(0, |s| s.readers.len());
+        let slots = graph.readers.get(stage).map_or(0, Vec::len);
         let round = Some(Round::new(stage, slots));
         match self.rounds.iter_mut().enumerate().find(|(_, round)| round.is_none()) {
             Some((at, free)) => {

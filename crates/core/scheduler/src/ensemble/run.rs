@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use galatea_telemetry::FailureReason;
 use galatea_types::{
     Cancellation, InferResponse, LockExt as _, PreparedRequest, RequestContext, Responder,
     Response, ResponseSink, Result, StepTimes,
@@ -140,7 +141,13 @@ impl Run {
             step_context.memory = context.memory.beside(computed_bytes);
         }
         let responder = Responder::calling(StepSink { run: self.clone(), origin });
-        Some(Submission { target: step.target.clone(), request, context: step_context, responder })
+        Some(Submission {
+            target: step.target.clone(),
+            request,
+            context: step_context,
+            responder,
+            is_admitted: false,
+        })
     }
 
     fn send_all(&self) {
@@ -163,8 +170,13 @@ impl Run {
 
     fn send_last(&self, responder: Responder, last: Option<Result<InferResponse>>) {
         let mut context = std::mem::take(&mut self.lock().context);
-        let error = last.as_ref().and_then(|result| result.as_ref().err());
-        self.shared.count(&self.request, &mut context, &self.times, error);
+        let (accounting, request) = (&self.shared.accounting, &self.request);
+        match &last {
+            Some(Err(error)) => {
+                accounting.failed(&request.id, &mut context, FailureReason::Other, error);
+            }
+            _ => accounting.ensemble_succeeded(request.batch_size(), &mut context, &self.times),
+        }
         match last {
             Some(result) => responder.finish(result),
             None => responder.close(),
@@ -204,7 +216,7 @@ impl StepSink {
         let step = self.run.step(self.origin.step);
         let limiter = step.and_then(|step| step.target.limiter.as_ref());
         if let Some(next) = limiter.and_then(|limiter| limiter.leave()) {
-            dispatch::add_admitted(next);
+            dispatch::add(Submission { is_admitted: true, ..next });
         }
     }
 }

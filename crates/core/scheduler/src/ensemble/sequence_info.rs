@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::EnsembleError;
-use galatea_types::{CorrelationId, InferRequest, ParameterValue, Parameters, Result};
+use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Parameters, Result};
 
 /// Which sequence a tensor belongs to, where the response that brought it had parameters for that.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ impl SequenceInfo {
                 ParameterValue::String(id) if !is_flag => {
                     info.correlation_id = CorrelationId::Text(id.clone());
                 }
-                _ => return Err(wrong_type(name).into()),
+                _ => return Err(wrong_type(name)),
             }
         }
         Ok(info.map(Arc::new))
@@ -80,9 +79,12 @@ impl SequenceInfo {
     }
 }
 
-fn wrong_type(name: &str) -> EnsembleError {
-    match name {
-        "sequence_id" => EnsembleError::SequenceIdType,
-        _ => EnsembleError::SequenceFlagType { name: name.to_owned() },
-    }
+fn wrong_type(name: &str) -> Error {
+    Error::invalid_arg(match name {
+        "sequence_id" => {
+            "expected parameter 'sequence_id' to be TRITONSERVER_PARAMETER_INT or TRITONSERVER_PARAMETER_STRING"
+                .to_owned()
+        }
+        _ => format!("expect parameter '{name}' to be TRITONSERVER_PARAMETER_BOOL"),
+    })
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_telemetry::FailureReason;
-use galatea_types::{Error, InferRequest, PreparedRequest, RequestContext, StepTimes};
+use galatea_types::InferRequest;
 
 use super::{graph::Graph, plan::Plan};
 use crate::{accounting::RequestAccounting, in_flight::InFlight};
@@ -32,21 +31,5 @@ impl Shared {
             return self.all_outputs.clone();
         }
         Arc::new(Plan::of(&self.graph, |name| request.wants_output(name)))
-    }
-
-    /// Counts a request that is about to get its last response.
-    pub fn count(
-        &self,
-        request: &PreparedRequest,
-        context: &mut RequestContext,
-        times: &StepTimes,
-        error: Option<&Error>,
-    ) {
-        match error {
-            None => self.accounting.ensemble_succeeded(request.batch_size(), context, times),
-            Some(error) => {
-                self.accounting.failed(&request.id, context, FailureReason::Other, error);
-            }
-        }
     }
 }

@@ -13,7 +13,6 @@ use galatea_types::{DebugEvent, Error, InstanceName};
 
 use super::{
     context::ModelContext,
-    error::InstanceError,
     slot::{InstanceSlot, panic_message},
 };
 use crate::{
@@ -32,7 +31,7 @@ pub(crate) struct Executor {
     /// Number of the batch that was handed over last.
     pub(super) handed_over: usize,
     /// When it ended what it executed last.
-    pub(super) busy_until: Instant,
+    pub busy_until: Instant,
 }
 
 impl Executor {
@@ -43,11 +42,6 @@ impl Executor {
     ) -> Box<Self> {
         let busy_until = context.clock.now();
         Box::new(Self { context, slot, instance, has_panicked: false, handed_over: 0, busy_until })
-    }
-
-    /// When it ended what it executed last.
-    pub fn busy_until(&self) -> Instant {
-        self.busy_until
     }
 
     /// It has nothing to do from now on. One that answers after `execute` has returned is at work until it has answered:
@@ -101,7 +95,7 @@ impl Executor {
         }
         let streams = self.context.may_answer_later.then(|| {
             let origin = StreamOrigin { queue: queue.clone(), instance: *index, steps };
-            let accounting = responses.accounting().clone();
+            let accounting = responses.accounting.clone();
             StreamAccounting::observe(&mut batch, Some(origin), accounting, open)
         });
         // The batch stays whole whatever the backend was doing: its responses are set one by one.
@@ -150,18 +144,19 @@ impl Executor {
         self.has_panicked = true;
         let InstanceSlot { queue, index, spec, .. } = &self.slot;
         let reason = panic_message(panic);
-        let (model, instance) = (&self.context.name, spec.name.clone());
+        let (model, instance) = (&self.context.name, &spec.name);
         log::error!("instance {instance} of model '{model}' panicked: {reason}");
-        let panicked = InstanceError::Panicked { instance, reason: reason.to_owned() };
-        let panicked = Error::from(panicked);
+        let panicked = Error::internal(format!("instance '{instance}' panicked: {reason}"));
         queue.break_current_instance(*index, panicked.clone());
         self.failed_unexpectedly().with_source(panicked)
     }
 
     /// The error for clients whose requests an instance had when it panicked.
     pub(super) fn failed_unexpectedly(&self) -> Error {
-        let (instance, model) = (self.slot.spec.name.clone(), self.context.name.to_string());
-        InstanceError::FailedUnexpectedly { instance, model }.into()
+        let (instance, model) = (&self.slot.spec.name, &self.context.name);
+        Error::internal(format!(
+            "instance '{instance}' of model '{model}' failed unexpectedly while executing"
+        ))
     }
 }
 

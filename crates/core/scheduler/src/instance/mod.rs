@@ -2,7 +2,6 @@
 //! executes the batches ([`Executor`]) may be lent to another thread while that of the instance sleeps.
 
 mod context;
-mod error;
 mod executor;
 mod pace;
 mod pipelined;
@@ -15,7 +14,6 @@ mod warm_up;
 
 pub(crate) use context::ModelContext;
 pub use context::WarmupSample;
-pub(crate) use error::InstanceError;
 pub(crate) use executor::{Executor, Executors};
 pub(crate) use pace::Pace;
 pub(crate) use responses::Responses;

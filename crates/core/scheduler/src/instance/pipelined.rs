@@ -71,7 +71,7 @@ impl Executor {
             .flatten();
         let is_answered = batch.outcomes().any(|(_, o)| !matches!(o, Outcome::Unanswered));
         if is_answered {
-            self.slot.responses.accounting().dequeued();
+            self.slot.responses.accounting.statistics.pending_down();
             self.slot.responses.answer_batch(batch, None);
             return ControlFlow::Continue(1);
         }

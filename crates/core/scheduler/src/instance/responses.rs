@@ -20,34 +20,22 @@ use crate::{
 /// Answers the requests of one queue.
 #[derive(Clone)]
 pub(crate) struct Responses {
-    model_name: Arc<str>,
-    accounting: Arc<RequestAccounting>,
+    pub model_name: Arc<str>,
+    pub accounting: Arc<RequestAccounting>,
     /// Present when responses leave in the order of arrival.
-    order: Option<Arc<CompletionQueue>>,
+    pub order: Option<Arc<CompletionQueue>>,
 }
 
 impl Responses {
-    pub fn new(
-        model_name: Arc<str>,
-        accounting: Arc<RequestAccounting>,
-        order: Option<Arc<CompletionQueue>>,
-    ) -> Self {
-        Self { model_name, accounting, order }
-    }
-
     /// The same for requests that come from no queue, and whose failures are told elsewhere.
     pub fn unlogged(&self) -> Self {
         let accounting = Arc::new(self.accounting.unlogged());
         Self { model_name: self.model_name.clone(), accounting, order: None }
     }
 
-    pub fn accounting(&self) -> &Arc<RequestAccounting> {
-        &self.accounting
-    }
-
     /// Takes a request that has left the queue: what is answered from now on keeps the order, if there is one.
     pub fn take(&self, request: QueuedRequest) -> PendingRequest {
-        self.accounting.dequeued();
+        self.accounting.statistics.pending_down();
         let QueuedRequest { mut pending, arrival } = request;
         if let Some(order) = &self.order {
             pending.responder = order.clone().admit(arrival, pending.responder);
@@ -62,7 +50,7 @@ impl Responses {
         mut batch: Batch,
         streams: Option<&StreamAccounting>,
     ) -> (Instant, usize) {
-        let once = streams.map(StreamAccounting::once);
+        let once = streams.map(|streams| &streams.once);
         let end = self.accounting.executed(&mut batch, once, || self.unanswered());
         let taken = batch.taken().requests;
         for (pending, outcome) in batch.into_outcomes() {
@@ -107,14 +95,14 @@ impl Responses {
 
     /// Answers a request that has waited too long.
     fn answer_expired(&self, request: QueuedRequest, failure: RequestFailure) {
-        self.accounting.refused(RefusalReason::QueueTimeout);
+        self.accounting.statistics.record_refusal(RefusalReason::QueueTimeout);
         self.fail(request, FailureReason::Rejected, failure.into());
     }
 
     /// Answers queued requests that nothing can execute any more.
     pub fn answer_outage(&self, requests: Vec<QueuedRequest>, reason: &Error) {
         for request in requests {
-            self.accounting.refused(RefusalReason::NoInstance);
+            self.accounting.statistics.record_refusal(RefusalReason::NoInstance);
             let error = RequestFailure::NoWorkingInstance {
                 prefix: String::new(),
                 model: self.model_name.to_string(),
@@ -131,7 +119,7 @@ impl Responses {
 
     /// Answers a request that was not executed, at once: whatever comes before it, in whichever order.
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
-        self.accounting.dequeued();
+        self.accounting.statistics.pending_down();
         let QueuedRequest { pending, arrival } = request;
         let PendingRequest { request, mut context, responder, .. } = pending;
         self.accounting.failed(&request.id, &mut context, reason, &error);

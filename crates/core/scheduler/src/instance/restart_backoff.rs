@@ -31,15 +31,11 @@ impl RestartBackoff {
         if worked >= (self.next * STABLE_FACTOR).min(STABLE_TIME) {
             self.next = Duration::ZERO;
         }
-        self.step()
+        self.after_failure()
     }
 
     /// The wait for an instance that could not be started.
     pub fn after_failure(&mut self) -> Duration {
-        self.step()
-    }
-
-    fn step(&mut self) -> Duration {
         let next = (self.next * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
         std::mem::replace(&mut self.next, next)
     }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use galatea_backend::{InstanceAlarm, InstanceSpec, Model, ModelInstance};
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
-use super::{error::InstanceError, responses::Responses};
+use super::responses::Responses;
 use crate::{load::BusyTime, open_streams::OpenStreams, request_queue::RequestQueue};
 
 /// What the instance of one thread is made for, and the queue it takes its requests from.
@@ -37,9 +37,10 @@ impl InstanceSlot {
         let spec = InstanceSpec { alarm, ..self.spec.clone() };
         let started = catch_unwind(AssertUnwindSafe(|| model.new_instance(&spec)));
         started.unwrap_or_else(|panic| {
-            let instance = spec.name.clone();
-            let (model, reason) = (model_name.to_string(), panic_message(&*panic).to_owned());
-            Err(InstanceError::StartPanicked { instance, model, reason }.into())
+            let (instance, reason) = (&spec.name, panic_message(&*panic));
+            Err(Error::internal(format!(
+                "starting instance '{instance}' of model '{model_name}' panicked: {reason}"
+            )))
         })
     }
 

@@ -90,7 +90,7 @@ impl Executor {
                     let states = std::mem::take(&mut pending.states);
                     let mut request = QueuedRequest { pending, arrival };
                     request.continue_sequence(self.context.clock.now());
-                    self.slot.responses.accounting().queued();
+                    self.slot.responses.accounting.statistics.pending_up();
                     (states, Some(request))
                 }
             };

@@ -149,7 +149,7 @@ impl InstanceThread<'_> {
             match start(&slot, &context) {
                 Ok(instance) => {
                     self.backoff.started(context.clock.now());
-                    slot.responses.accounting().restarted();
+                    slot.responses.accounting.statistics.record_restart();
                     log::info!("instance {} of model '{model}' was restarted", spec.name);
                     context.execution.events.report(|| DebugEvent::WorkerRestarted {
                         instance: context.instance_name(&spec.name),

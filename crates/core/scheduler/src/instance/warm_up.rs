@@ -10,7 +10,6 @@ use galatea_types::{Error, RequestContext, Responder, Response, ResponseSink, Re
 
 use super::{
     context::{ModelContext, WarmupSample},
-    error::InstanceError,
     responses::Responses,
     slot::{InstanceSlot, panic_message},
 };
@@ -63,9 +62,13 @@ impl Execution<'_> {
         };
         for _ in 0..rounds {
             let errors = self.run(sample, together, instance);
-            if !errors.is_empty() {
-                let sample = sample.name.clone();
-                return Err(InstanceError::WarmUp { sample, errors }.into());
+            let messages: String =
+                errors.iter().map(|error| format!("{}; ", error.message())).collect();
+            // The first one may have a cause.
+            if let Some(first) = errors.into_iter().next() {
+                // Triton's text.
+                let text = format!("failed to run warmup sample '{}': {messages}", sample.name);
+                return Err(Error::invalid_arg(text).with_source(first));
             }
         }
         Ok(())
@@ -109,11 +112,14 @@ impl Execution<'_> {
             pending,
         );
         let streams = self.context.may_answer_later.then(|| {
-            let accounting = self.responses.accounting().clone();
+            let accounting = self.responses.accounting.clone();
             StreamAccounting::observe(&mut batch, None, accounting, &self.slot.streams)
         });
         let result = catch_unwind(AssertUnwindSafe(|| instance.execute(&mut batch)));
-        let panicked = result.err().map(|panic| self.panicked(panic_message(&*panic)));
+        let panicked = result.err().map(|panic| {
+            let (instance, reason) = (&self.slot.spec.name, panic_message(&*panic));
+            Error::internal(format!("instance '{instance}' panicked: {reason}"))
+        });
         if let Some(error) = &panicked {
             batch.fail_all(error);
         }
@@ -136,11 +142,6 @@ impl Execution<'_> {
             sample.added.iter().for_each(|tensor| pending.request.replace_input(tensor));
         }
         pending
-    }
-
-    fn panicked(&self, reason: &str) -> Error {
-        let (instance, reason) = (self.slot.spec.name.clone(), reason.to_owned());
-        InstanceError::Panicked { instance, reason }.into()
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Parking<S> {
     state: Mutex<State<S>>,
     /// Where the leader of each lane waits. There is at least one lane.
     leaders: Vec<Condvar>,
-    /// Where everybody else waits for a condition on the value, see [`Parking::wait_for`].
+    /// Where everybody else waits for a condition on the value, see [`Parking::wait_until`].
     observers: Condvar,
     /// Where the thread sleeps that looks when a time has come.
     timekeeper: Condvar,
@@ -49,7 +49,7 @@ struct State<S> {
     sleepers: Sleepers,
     /// Of each lane.
     leaders: Vec<Option<Leader>>,
-    /// Callers of [`Parking::wait_for`]; while there are none, nobody is notified.
+    /// Callers of [`Parking::wait_until`]; while there are none, nobody is notified.
     observing: usize,
     timekeeper: Timekeeper,
 }
@@ -141,38 +141,29 @@ impl<'a, S> Locked<'a, S> {
         self.state.sleepers.idle(self.lane) + usize::from(self.has_leader())
     }
 
-    /// Sleeps until there is work for this `thread`, or it `is_needed` for another reason.
-    pub fn sleep(mut self, thread: usize, is_needed: impl Fn(&S) -> bool) -> Self {
-        let place = self.state.sleepers.fall_asleep(thread, self.lane);
-        let Self { parking, state, lane } = self;
-        let is_waiting =
-            |state: &mut State<S>| state.sleepers.sleeps_on(thread, || is_needed(&state.value));
-        let state = place.wait_while_unpoisoned(state, is_waiting);
-        Self { parking, state, lane }.awake(thread)
-    }
-
-    /// Counts a thread that does not sleep any more.
-    fn awake(mut self, thread: usize) -> Self {
-        self.state.sleepers.awake(thread, self.lane);
-        self
-    }
-
-    /// [`Locked::sleep`] until `deadline` at most, and longer only where another thread does its work.
-    pub fn sleep_until(
+    /// Sleeps until there is work for this `thread`, or it `is_needed` for another reason. With a `deadline` until then at
+    /// most, and longer only where another thread does its work.
+    pub fn sleep(
         mut self,
         thread: usize,
-        deadline: Instant,
+        deadline: Option<Instant>,
         is_needed: impl Fn(&S) -> bool,
     ) -> Self {
         let place = self.state.sleepers.fall_asleep(thread, self.lane);
         let Self { parking, mut state, lane } = self;
         let is_waiting =
             |state: &mut State<S>| state.sleepers.sleeps_on(thread, || is_needed(&state.value));
-        let own = (&parking.state, &*place);
-        state = wait_while_until(&parking.clock, own, state, deadline, is_waiting).0;
-        let is_replaced = |state: &mut State<S>| state.sleepers.is_replaced(thread);
-        state = place.wait_while_unpoisoned(state, is_replaced);
-        Self { parking, state, lane }.awake(thread)
+        state = match deadline {
+            None => place.wait_while_unpoisoned(state, is_waiting),
+            Some(deadline) => {
+                let own = (&parking.state, &*place);
+                state = wait_while_until(&parking.clock, own, state, deadline, is_waiting).0;
+                place.wait_while_unpoisoned(state, |state| state.sleepers.is_replaced(thread))
+            }
+        };
+        // It does not sleep any more.
+        state.sleepers.awake(thread, lane);
+        Self { parking, state, lane }
     }
 
     /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread
@@ -217,7 +208,7 @@ impl<'a, S> Locked<'a, S> {
                 drop(self);
                 parking.leaders[lane].notify_one();
             }
-        } else if !(one_is_enough && sleepers.has_woken(lane)) {
+        } else if !(one_is_enough && sleepers.woken(lane) > 0) {
             self.wake_one();
         }
     }
@@ -270,7 +261,7 @@ impl<'a, S> Locked<'a, S> {
         self.state.sleepers.places().for_each(Condvar::notify_all);
     }
 
-    /// Makes those in [`Parking::wait_for`] check their condition.
+    /// Makes those in [`Parking::wait_until`] check their condition.
     pub fn notify_observers(&self) {
         if self.state.observing > 0 {
             self.parking.observers.notify_all();

@@ -50,10 +50,6 @@ impl Sleepers {
         self.lanes[lane].woken
     }
 
-    pub fn has_woken(&self, lane: usize) -> bool {
-        self.woken(lane) > 0
-    }
-
     pub fn places(&self) -> impl Iterator<Item = &Condvar> {
         self.threads.iter().map(|thread| &*thread.place)
     }

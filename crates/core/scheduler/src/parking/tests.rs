@@ -58,7 +58,7 @@ fn take_singly(parking: &Shared, thread: usize) -> u64 {
         } else if things.is_closed {
             return taken;
         } else {
-            things = things.sleep(thread, |things| things.is_closed);
+            things = things.sleep(thread, None, |things| things.is_closed);
         }
     }
 }
@@ -75,7 +75,7 @@ fn take_in_pairs(parking: &Shared, thread: usize) -> u64 {
                 parking.lock()
             }
             (1, false) if !things.has_leader() => things.lead(batch, |things| things.is_closed),
-            _ => things.sleep(thread, |things| things.is_closed),
+            _ => things.sleep(thread, None, |things| things.is_closed),
         };
     }
 }
@@ -153,7 +153,7 @@ fn nobody_sleeps_while_there_is_work_for_another_thread() {
             thread::spawn(move || {
                 let mut things = parking.lock();
                 while things.left == 0 {
-                    things = things.sleep(number, |things| things.is_closed);
+                    things = things.sleep(number, None, |things| things.is_closed);
                 }
                 take(things, 1);
                 all_busy.wait();
@@ -186,7 +186,7 @@ fn each_lane_is_woken_for_its_own_work() {
                         if two.is_closed {
                             return taken;
                         }
-                        two = two.sleep(lane, |two| two.is_closed);
+                        two = two.sleep(lane, None, |two| two.is_closed);
                     }
                 })
             })

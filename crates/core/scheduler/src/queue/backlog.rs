@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
+use galatea_config::{ModelConfig, Scheduling};
 
 use super::{
-    auto_delay::{AutoDelay, Situation},
+    auto_delay::AutoDelay,
     batching::{BatchRules, Decision, Turn, next_batch},
     join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
@@ -26,30 +26,24 @@ pub(crate) struct Backlog<T> {
 }
 
 impl<T: Queued> Backlog<T> {
+    /// Of all requests of a model, or of one instance whose sequences are batched by age.
     pub fn from_config(config: &ModelConfig, hold_until_queued: usize) -> Self {
         let (rules, join_rules) = (BatchRules::from_config(config), JoinRules::from_config(config));
-        // Where requests of two clients may not fit together, turns of one request would make batches of one.
-        let turn_items = if join_rules.keep_apart() { rules.max_items() } else { 1 };
-        let (requests, learns_delay) = match config.scheduling() {
-            Scheduling::Dynamic(dynamic) => {
-                (PriorityQueue::from_config(dynamic, turn_items), dynamic.learns_delay)
-            }
-            _ => (PriorityQueue::plain(), false),
+        let dynamic = match config.scheduling() {
+            Scheduling::Dynamic(dynamic) => Some(dynamic),
+            _ => None,
         };
-        let auto_delay = learns_delay.then(Box::<AutoDelay>::default);
-        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
-    }
-
-    /// Of one instance whose sequences are batched by age.
-    pub fn of_sequences(
-        config: &ModelConfig,
-        batching: &SequenceBatching,
-        hold_until_queued: usize,
-    ) -> Self {
-        let rules = BatchRules::of_sequences(config, batching);
-        let join_rules = JoinRules::from_config(config);
-        let (requests, auto_delay) = (PriorityQueue::plain(), None);
-        Self { requests, rules, join_rules, auto_delay, next_arrival: 0, hold_until_queued }
+        // Where requests of two clients may not fit together, turns of one request would make batches of one.
+        let turn_items = if join_rules.keep_apart() { rules.max_items } else { 1 };
+        let learns_delay = dynamic.is_some_and(|dynamic| dynamic.learns_delay);
+        Self {
+            requests: PriorityQueue::new(dynamic, turn_items),
+            rules,
+            join_rules,
+            auto_delay: learns_delay.then(Box::<AutoDelay>::default),
+            next_arrival: 0,
+            hold_until_queued,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -73,7 +67,7 @@ impl<T: Queued> Backlog<T> {
 
     /// Whether several requests may be served together.
     pub fn joins_requests(&self) -> bool {
-        self.rules.joins_requests()
+        self.rules.joins_requests
     }
 
     /// Appends a request and returns when it expires; a full queue gives it back.
@@ -126,9 +120,8 @@ impl<T: Queued> Backlog<T> {
         let (Decision::Wait(batch), Some(auto_delay)) = (decision, &mut self.auto_delay) else {
             return decision;
         };
-        let situation = Situation { now, items, free_instances: others + 1 };
         // Not to wait for more is what is done where none will come.
-        auto_delay.decide(batch, situation).map_or_else(|| next(true), Decision::Wait)
+        auto_delay.decide(batch, now, items, others + 1).map_or_else(|| next(true), Decision::Wait)
     }
 
     /// Whether [`Backlog::begins`] and [`Backlog::ended`] are to be told.

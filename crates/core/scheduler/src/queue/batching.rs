@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use galatea_config::{
-    DynamicBatching, ModelConfig, Scheduling, SequenceBatching, SequenceStrategy,
-};
+use galatea_config::{DynamicBatching, ModelConfig, Scheduling, SequenceStrategy};
 
 use super::{
     join_rules::Extent,
@@ -19,8 +17,8 @@ const MOST_LOOK_AHEAD: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct BatchRules {
     /// False: every request is executed alone.
-    joins_requests: bool,
-    max_items: u64,
+    pub joins_requests: bool,
+    pub max_items: u64,
     /// Ascending, never empty.
     preferred: Vec<u64>,
     delay: Duration,
@@ -81,27 +79,22 @@ impl Turn {
 
 impl BatchRules {
     pub fn from_config(config: &ModelConfig) -> Self {
+        let max_items = u64::from(config.max_batch_size());
         match config.scheduling() {
-            Scheduling::Dynamic(dynamic) if config.has_batching() => {
-                let rules = Self::dynamic(dynamic, u64::from(config.max_batch_size()));
+            _ if !config.has_batching() => Self::one_by_one(),
+            Scheduling::Dynamic(dynamic) => {
                 // Requests of one length lie apart from each other where lengths are mixed.
                 let looks = config.padding().is_some() && !dynamic.preserves_ordering;
-                rules.looking_ahead(if looks { MOST_LOOK_AHEAD } else { 0 })
+                let look_ahead = if looks { MOST_LOOK_AHEAD } else { 0 };
+                Self::dynamic(dynamic, max_items).looking_ahead(look_ahead)
             }
-            _ => Self::one_by_one(),
-        }
-    }
-
-    /// Of the oldest strategy of a sequence batcher.
-    pub fn of_sequences(config: &ModelConfig, batching: &SequenceBatching) -> Self {
-        match &batching.strategy {
-            SequenceStrategy::Oldest { preferred_batch_sizes, max_queue_delay, .. }
-                if config.has_batching() =>
-            {
-                let max_items = u64::from(config.max_batch_size());
-                Self::preferring(preferred_batch_sizes, max_items, *max_queue_delay)
-            }
-            _ => Self::one_by_one(),
+            Scheduling::Sequence(batching) => match &batching.strategy {
+                SequenceStrategy::Oldest { preferred_batch_sizes, max_queue_delay, .. } => {
+                    Self::preferring(preferred_batch_sizes, max_items, *max_queue_delay)
+                }
+                SequenceStrategy::Direct { .. } => Self::one_by_one(),
+            },
+            Scheduling::Direct | Scheduling::Ensemble(_) => Self::one_by_one(),
         }
     }
 
@@ -126,14 +119,6 @@ impl BatchRules {
     fn one_by_one() -> Self {
         let (preferred, delay) = (vec![1], Duration::ZERO);
         Self { joins_requests: false, max_items: 1, preferred, delay, look_ahead: 0 }
-    }
-
-    pub fn joins_requests(&self) -> bool {
-        self.joins_requests
-    }
-
-    pub fn max_items(&self) -> u64 {
-        self.max_items
     }
 
     pub fn has_delay(&self) -> bool {

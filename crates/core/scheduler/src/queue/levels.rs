@@ -39,16 +39,16 @@ struct LevelRules {
 }
 
 impl LevelRules {
-    fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
-        let default_policy = config.default_queue_policy;
+    fn new(config: &DynamicBatching, turn_items: u64) -> Self {
+        let rules =
+            Self { default_policy: config.default_queue_policy, turn_items, ..Self::default() };
         match config.priority_levels {
-            0 => Self { default_policy, turn_items, ..Self::default() },
+            0 => rules,
             count => Self {
                 count,
                 default_level: config.default_priority_level,
-                default_policy,
                 policies: config.priority_queue_policies.clone(),
-                turn_items,
+                ..rules
             },
         }
     }
@@ -61,16 +61,10 @@ impl LevelRules {
 }
 
 impl<T: Queued> Levels<T> {
-    /// One level without limits.
-    pub fn plain() -> Self {
-        Self::of_rules(LevelRules { turn_items: 1, ..LevelRules::default() })
-    }
-
-    pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
-        Self::of_rules(LevelRules::from_config(config, turn_items))
-    }
-
-    fn of_rules(rules: LevelRules) -> Self {
+    /// `None`: one level without limits.
+    pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
+        let without_limits = || LevelRules { turn_items, ..LevelRules::default() };
+        let rules = config.map_or_else(without_limits, |c| LevelRules::new(c, turn_items));
         Self { first: rules.new_level(FIRST), existing: BTreeMap::new(), rules: Box::new(rules) }
     }
 
@@ -88,19 +82,15 @@ impl<T: Queued> Levels<T> {
             true => priority,
             false => self.rules.default_level,
         };
-        self.get_or_make(number)
+        match number {
+            FIRST => &mut self.first,
+            _ => self.existing.entry(number).or_insert_with(|| self.rules.new_level(number)),
+        }
     }
 
     /// The level before all others.
     pub fn first(&mut self) -> &mut Level<T> {
         &mut self.first
-    }
-
-    fn get_or_make(&mut self, number: u64) -> &mut Level<T> {
-        match number {
-            FIRST => &mut self.first,
-            _ => self.existing.entry(number).or_insert_with(|| self.rules.new_level(number)),
-        }
     }
 
     pub fn get(&self, number: u64) -> Option<&Level<T>> {
@@ -163,11 +153,6 @@ impl<T: Queued> Level<T> {
 
     pub fn list(&mut self, is_late: bool) -> &mut FairList<T> {
         if is_late { &mut self.late } else { &mut self.timely }
-    }
-
-    /// Whether a request that outlives its time-out fails.
-    pub fn rejects(&self) -> bool {
-        rejects(&self.policy)
     }
 }
 

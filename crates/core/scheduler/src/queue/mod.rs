@@ -19,8 +19,4 @@ pub(crate) use priority_queue::DropReason;
 pub(crate) use queued::{Placement, Queued};
 
 #[cfg(test)]
-mod fake;
-#[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tests;

@@ -56,17 +56,9 @@ pub(super) struct PriorityQueue<T> {
 }
 
 impl<T: Queued> PriorityQueue<T> {
-    /// One level without limits.
-    pub fn plain() -> Self {
-        Self::of_levels(Levels::plain())
-    }
-
-    /// `turn_items`: as for [`FairList`](super::fair_list::FairList), within each level.
-    pub fn from_config(config: &DynamicBatching, turn_items: u64) -> Self {
-        Self::of_levels(Levels::from_config(config, turn_items))
-    }
-
-    fn of_levels(levels: Levels<T>) -> Self {
+    /// `None`: one level without limits. `turn_items`: as for [`FairList`](super::fair_list::FairList), within each level.
+    pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
+        let levels = Levels::new(config, turn_items);
         Self { levels, len: 0, item_count: 0, dropped: Vec::new() }
     }
 
@@ -138,7 +130,7 @@ impl<T: Queued> PriorityQueue<T> {
             } else if !is_expired {
                 entries.settle(cursor.index);
                 return true;
-            } else if level.rejects() {
+            } else if levels::rejects(&level.policy) {
                 self.drop_at(*cursor, DropReason::Expired);
             } else if let Some(entry) = level.timely.remove(cursor.index) {
                 level.late.push_back(Entry { expires_at: None, ..entry });
@@ -190,8 +182,9 @@ impl<T: Queued> PriorityQueue<T> {
     pub fn take_abandoned(&mut self) -> Vec<T> {
         let mut abandoned = Vec::new();
         self.levels.for_each(|level| {
-            level.timely.take_abandoned(&mut abandoned);
-            level.late.take_abandoned(&mut abandoned);
+            for list in [&mut level.timely, &mut level.late] {
+                list.remove_where(|entry| entry.value.is_abandoned(), &mut abandoned);
+            }
         });
         self.removed(&abandoned);
         abandoned
@@ -202,9 +195,10 @@ impl<T: Queued> PriorityQueue<T> {
     pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let (mut expired, mut next) = (Vec::new(), None);
         self.levels.for_each(|level| {
-            if level.rejects() {
-                let nearest = level.timely.take_expired(now, &mut expired);
-                next = [next, nearest].into_iter().flatten().min();
+            if levels::rejects(&level.policy) {
+                let is_expired = |entry: &Entry<T>| entry.expires_at.is_some_and(|t| t <= now);
+                level.timely.remove_where(is_expired, &mut expired);
+                next = [next, level.timely.next_expiry()].into_iter().flatten().min();
             }
         });
         self.removed(&expired);

@@ -16,7 +16,6 @@ use galatea_types::{InferRequest, late_work, late_work::LateWork};
 
 use crate::{
     ExecutionRules,
-    accounting::RequestAccounting,
     instance::{Executor, Executors, ModelContext, Pace, Responses},
     request_queue::{Caller, RequestQueue, Work},
 };
@@ -51,22 +50,13 @@ pub(super) fn pace(
 
 /// Executes the requests of a model on the threads that bring them.
 pub(super) struct InPlaceExecution {
-    queue: Arc<RequestQueue>,
-    responses: Responses,
-    executors: Arc<Executors>,
-    context: Arc<ModelContext>,
+    pub queue: Arc<RequestQueue>,
+    pub responses: Responses,
+    pub executors: Arc<Executors>,
+    pub context: Arc<ModelContext>,
 }
 
 impl InPlaceExecution {
-    pub fn new(
-        queue: Arc<RequestQueue>,
-        responses: Responses,
-        executors: Arc<Executors>,
-        context: Arc<ModelContext>,
-    ) -> Arc<Self> {
-        Arc::new(Self { queue, responses, executors, context })
-    }
-
     /// What the thread that brings this request may do for it.
     pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> Caller {
         let Some(pace) = &self.context.pace else { return Caller::Leaves };
@@ -82,10 +72,6 @@ impl InPlaceExecution {
     /// The thread executes what waits in the place of that of this instance, as soon as its other tasks have had their turn.
     pub fn execute_later(self: &Arc<Self>, instance: usize) {
         late_work::run_later(self.clone(), instance);
-    }
-
-    fn accounting(&self) -> &RequestAccounting {
-        self.responses.accounting()
     }
 }
 
@@ -121,9 +107,9 @@ impl Turn<'_> {
         while let Some(work) = queue.pull_in_place(self.instance, std::mem::take(&mut self.done)) {
             match work {
                 Work::Batch(requests) => {
-                    self.owner.accounting().executed_in_place();
+                    responses.accounting.statistics.record_execution_in_place();
                     self.done = executor.execute_batch(requests);
-                    if executor.busy_until() >= end {
+                    if executor.busy_until >= end {
                         return;
                     }
                 }

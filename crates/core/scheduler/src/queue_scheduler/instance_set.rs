@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use galatea_backend::InstanceSpec;
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use super::in_place::InPlaceExecution;
 use crate::{
-    instance::{self, Executors, InstanceError, InstanceSlot, ModelContext, Responses},
+    instance::{self, Executors, InstanceSlot, ModelContext, Responses},
     open_streams::OpenStreams,
     request_queue::{Outage, RequestQueue},
     sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
@@ -45,8 +45,12 @@ impl InstanceSet {
 
     /// What executes requests on the threads that bring them.
     pub fn in_place(&self, context: Arc<ModelContext>) -> Arc<InPlaceExecution> {
-        let Self { queue, responses, executors, .. } = self;
-        InPlaceExecution::new(queue.clone(), responses.clone(), executors.clone(), context)
+        Arc::new(InPlaceExecution {
+            queue: self.queue.clone(),
+            responses: self.responses.clone(),
+            executors: self.executors.clone(),
+            context,
+        })
     }
 
     pub fn specs(&self) -> Vec<InstanceSpec> {
@@ -156,9 +160,10 @@ impl InstanceSet {
             }
         };
         let thread = Builder::new().name(format!("time-outs {model}"));
-        let thread = thread
-            .spawn(watch)
-            .map_err(|source| InstanceError::NoExpiryThread { model: model.to_owned(), source })?;
+        let thread = thread.spawn(watch).map_err(|error| {
+            let text = "cannot start the thread for the time-outs of model";
+            Error::internal(format!("{text} '{model}': {error}")).with_source(error)
+        })?;
         *self.expiry.lock_unpoisoned() = Some(thread);
         Ok(())
     }
@@ -201,9 +206,10 @@ impl InstanceSet {
                 self.members.lock_unpoisoned().push(Member { spec, index, thread });
                 Ok(())
             }
-            Err(source) => {
+            Err(error) => {
                 self.queue.thread_ended(index);
-                Err(InstanceError::NoThread { instance: spec.name, source }.into())
+                let text = format!("cannot start the thread of instance '{}': {error}", spec.name);
+                Err(Error::internal(text).with_source(error))
             }
         }
     }

@@ -6,11 +6,9 @@ use std::{
 };
 
 use galatea_backend::{InstanceSpec, Model, PendingRequest};
-use galatea_config::{ModelConfig, Scheduling, SequenceBatching};
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics, RefusalReason};
-use galatea_types::{
-    Error, InferRequest, PreparedRequest, Refused, RequestContext, Responder, Result, Tensor,
-};
+use galatea_types::{Error, PreparedRequest, Refused, RequestContext, Responder, Result, Tensor};
 
 use self::{in_place::InPlaceExecution, instance_set::InstanceSet};
 use crate::{
@@ -67,9 +65,6 @@ pub struct QueueScheduler {
     set: InstanceSet,
     context: Arc<ModelContext>,
     in_place: Arc<InPlaceExecution>,
-    has_batching: bool,
-    /// Requests that one execution takes at most, if each is of one item.
-    per_execution: usize,
     accounting: Arc<RequestAccounting>,
     /// One change of the instances at a time.
     changing: Mutex<()>,
@@ -96,7 +91,8 @@ impl QueueScheduler {
         let accounting =
             Arc::new(RequestAccounting::new(config.name().clone(), version, statistics));
         let order = preserves_ordering(&config).then(Arc::<CompletionQueue>::default);
-        let responses = Responses::new(config.name().clone(), accounting.clone(), order);
+        let responses =
+            Responses { model_name: config.name().clone(), accounting: accounting.clone(), order };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let set = InstanceSet::new(queue, responses, starts_one_by_one);
         let pace = in_place::pace(&config, &*model, &execution, &instances, clock.now());
@@ -112,27 +108,26 @@ impl QueueScheduler {
             is_pipelined: !may_answer_later
                 && execution.rate_limiter.is_none()
                 && matches!(config.scheduling(), Scheduling::Direct),
-            config: config.clone(),
+            config,
             execution,
             load: LoadMeter::default(),
             pace,
             sequences,
             clock,
         });
-        let has_batching = config.has_batching();
-        let per_execution = per_execution(&config);
-        let changing = Mutex::new(());
         let in_place = set.in_place(context.clone());
-        let scheduler =
-            Self { set, context, in_place, has_batching, per_execution, accounting, changing };
+        let scheduler = Self { set, context, in_place, accounting, changing: Mutex::new(()) };
         scheduler.sample_load(scheduler.context.clock.now());
-        scheduler.start_instances(instances).inspect_err(|_| scheduler.stop())?;
+        scheduler.start_instances(instances).inspect_err(|_| {
+            scheduler.close();
+            scheduler.set.join();
+        })?;
         Ok(Arc::new(scheduler))
     }
 
     /// Whether an instance works that would execute a request.
     pub fn has_working_instance(&self) -> bool {
-        self.set.queue.has_working_instance()
+        self.instance_counts().1 > 0
     }
 
     /// How many instances there are, and how many of them work.
@@ -142,7 +137,7 @@ impl QueueScheduler {
 
     /// Notes what the instances and the queue are at, for [`QueueScheduler::load`]. Meant for twice a second.
     pub fn sample_load(&self, now: Instant) {
-        self.context.load.sample(now, self.accounting.pending());
+        self.context.load.sample(now, self.accounting.statistics.pending());
     }
 
     /// How much of what the instances can do was asked of them in the last second, or little more: the share of the time in
@@ -150,8 +145,12 @@ impl QueueScheduler {
     /// in rounds of executions. 1: all are at work and none waits.
     pub fn load(&self, now: Instant) -> f64 {
         let (instances, working) = self.instance_counts();
-        let capacity = Capacity { instances, working, per_execution: self.per_execution };
-        self.context.load.load(now, self.accounting.pending(), capacity)
+        let per_execution = match self.context.config.scheduling() {
+            Scheduling::Dynamic(_) => self.context.config.max_batch_size() as usize,
+            _ => 1,
+        };
+        let capacity = Capacity { instances, working, per_execution };
+        self.context.load.load(now, self.accounting.statistics.pending(), capacity)
     }
 
     /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
@@ -188,38 +187,22 @@ impl QueueScheduler {
 
     /// Counts a request that its queue did not accept, and returns the error for it.
     fn refuse(&self, pending: &mut PendingRequest, refusal: Refusal) -> Error {
-        self.accounting.dequeued();
-        let refused = refusals::refusal_reason(&refusal);
-        if let Some(reason) = refused {
-            self.accounting.refused(reason);
-        }
-        let reason = match refused {
-            Some(RefusalReason::Unloading | RefusalReason::QueueFull) => FailureReason::Rejected,
-            _ => FailureReason::Other,
-        };
-        let is_mistake = matches!(refusal, Refusal::OfSequence(_));
-        let error = refusals::failure(&self.context.name, &pending.request, refusal).into();
+        self.accounting.statistics.pending_down();
         let PendingRequest { request, context, .. } = pending;
-        if is_mistake {
+        let reason = refusals::refusal_reason(&refusal);
+        let error = refusals::failure(&self.context.name, request, refusal).into();
+        let Some(reason) = reason else {
             // As any other request that does not fit the model, it is not counted.
             context.finish(self.context.clock.now());
             return error;
-        }
+        };
+        self.accounting.statistics.record_refusal(reason);
+        let reason = match reason {
+            RefusalReason::Unloading | RefusalReason::QueueFull => FailureReason::Rejected,
+            _ => FailureReason::Other,
+        };
         self.accounting.failed(&request.id, context, reason, &error);
         error
-    }
-
-    /// Counts a request that comes to no queue, and makes the error for it a refusal.
-    fn fail(
-        &self,
-        request: &InferRequest,
-        mut context: RequestContext,
-        responder: Responder,
-        (reason, failure): (FailureReason, RequestFailure),
-    ) -> Refused {
-        let error = failure.into();
-        self.accounting.failed(&request.id, &mut context, reason, &error);
-        Refused::new(error, responder)
     }
 
     fn accepted(&self, accepted: Accepted) {
@@ -235,34 +218,25 @@ impl QueueScheduler {
             self.in_place.execute_later(instance);
         }
     }
-
-    fn stop(&self) {
-        self.close();
-        self.join();
-    }
-
-    fn join(&self) {
-        self.set.join();
-    }
 }
 
 impl Scheduler for QueueScheduler {
     fn submit(
         &self,
         request: PreparedRequest,
-        context: RequestContext,
+        mut context: RequestContext,
         responder: Responder,
     ) -> Result<(), Refused> {
-        if self.has_batching && request.inputs.is_empty() {
+        if self.context.has_batching && request.inputs.is_empty() {
             // Triton finds it when the model is about to run: clients get it as the model's answer.
-            let failure = RequestFailure::NoInputs { prefix: request.message_prefix() };
-            self.fail(&request, context, responder, (FailureReason::Backend, failure)).answer();
+            let error = RequestFailure::NoInputs { prefix: request.message_prefix() }.into();
+            self.accounting.failed(&request.id, &mut context, FailureReason::Backend, &error);
+            responder.finish(Err(error));
             return Ok(());
         }
         if let Some(sequences) = &self.context.sequences
             && let Some(failure) = refusals::unfit(sequences, &self.context.name, &request)
         {
-            let mut context = context;
             context.finish(self.context.clock.now());
             return Err(Refused::new(failure.into(), responder));
         }
@@ -271,7 +245,7 @@ impl Scheduler for QueueScheduler {
         pending.context.timeline.queued = Some(now);
         let caller = self.in_place.caller(&pending.request, now);
         // Counted first: an instance may take the request before `push` returns.
-        self.accounting.queued();
+        self.accounting.statistics.pending_up();
         match self.set.queue.push_by(caller, QueuedRequest::new(pending)) {
             Ok(accepted) => {
                 self.accepted(accepted);
@@ -312,7 +286,7 @@ impl Scheduler for QueueScheduler {
         self.close();
         let has_ended = self.set.queue.wait_for_end(deadline);
         if has_ended {
-            self.join();
+            self.set.join();
         }
         has_ended
     }
@@ -325,25 +299,16 @@ impl Drop for QueueScheduler {
 }
 
 fn check(spec: &SchedulerSpec) -> Result<()> {
-    let config = &spec.config;
-    let name = config.name();
-    match config.scheduling() {
-        Scheduling::Ensemble(_) => {
-            Err(Error::internal(format!("model '{name}' needs another scheduler")))
+    let problem = match spec.config.scheduling() {
+        Scheduling::Ensemble(_) => "needs another scheduler",
+        _ if spec.instances.is_empty() => "has no instances",
+        // Each state needs a value that its sequences begin with.
+        Scheduling::Sequence(batching) if spec.initial_states.len() != batching.states.len() => {
+            "lacks initial states"
         }
-        _ if spec.instances.is_empty() => {
-            Err(Error::internal(format!("model '{name}' has no instances")))
-        }
-        Scheduling::Sequence(batching) => check_states(spec, batching),
-        Scheduling::Direct | Scheduling::Dynamic(_) => Ok(()),
-    }
-}
-
-fn per_execution(config: &ModelConfig) -> usize {
-    match config.scheduling() {
-        Scheduling::Dynamic(_) => config.max_batch_size() as usize,
-        _ => 1,
-    }
+        _ => return Ok(()),
+    };
+    Err(Error::internal(format!("model '{}' {problem}", spec.config.name())))
 }
 
 /// Whether responses leave in the order of arrival.
@@ -364,13 +329,4 @@ fn sequence_inputs(
         memory.add(config.name().clone(), queue);
     }
     Some(SequenceInputs::new(config, batching, initial_states, memory))
-}
-
-/// Each state needs a value that its sequences begin with.
-fn check_states(spec: &SchedulerSpec, batching: &SequenceBatching) -> Result<()> {
-    let name = spec.config.name();
-    match spec.initial_states.len() == batching.states.len() {
-        true => Ok(()),
-        false => Err(Error::internal(format!("model '{name}' lacks initial states"))),
-    }
 }

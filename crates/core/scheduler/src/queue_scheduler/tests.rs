@@ -9,7 +9,7 @@ use galatea_backend::{
     Batch, ModelInstance, TakenRequest,
     testing::{instance_spec, model_config, prepared, request},
 };
-use galatea_types::{CorrelationId, LockExt as _, Response, ResponseSink};
+use galatea_types::{CorrelationId, InferRequest, LockExt as _, Response, ResponseSink};
 
 use super::*;
 use crate::RateLimiter;

@@ -9,9 +9,9 @@
 //! may begin are woken by [`Wakes`] when no lock is held.
 
 mod ledger;
-#[cfg(test)]
-mod simulation;
 mod supply;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -95,8 +95,7 @@ impl Permits {
         let resources = limiter.map_or(&[][..], |limiter| &limiter.resources);
         let demand = supply::demand(resources, spec.device_id);
         let priority = limiter.map_or(1, |limiter| limiter.priority);
-        let granted =
-            self.with(|ledger, queue| ledger.add(MemberId { queue, index }, demand, priority));
+        let granted = self.with(index, |ledger, id| ledger.add(id, demand, priority));
         let group = || config.instance_groups().iter().position(|group| *group == *spec.group);
         let granted = granted.map_err(|error| error.of_group(group().unwrap_or(0)))?;
         self.wakes(granted).wake();
@@ -105,12 +104,12 @@ impl Permits {
 
     /// See [`Ledger::looks_for_work`].
     pub fn looks_for_work(&self, index: usize) {
-        self.with(|ledger, queue| ledger.looks_for_work(MemberId { queue, index }));
+        self.with(index, Ledger::looks_for_work);
     }
 
     /// See [`Ledger::claim`].
     pub fn claim(&self, index: usize, waiting: Option<usize>) -> Claim {
-        let granted = self.with(|ledger, queue| ledger.claim(MemberId { queue, index }, waiting));
+        let granted = self.with(index, |ledger, id| ledger.claim(id, waiting));
         match granted {
             Granted { may_begin: true, .. } => Claim::Begin,
             Granted { others, .. } if others.is_empty() => Claim::Wait,
@@ -120,29 +119,27 @@ impl Permits {
 
     /// See [`Ledger::rest`].
     pub fn rest(&self, index: usize) -> Wakes {
-        let granted = self.with(|ledger, queue| ledger.rest(MemberId { queue, index }));
-        self.wakes(granted)
+        self.wakes(self.with(index, Ledger::rest))
     }
 
     /// See [`Ledger::leave`].
     pub fn leave(&self, index: usize) -> Wakes {
-        let granted = self.with(|ledger, queue| ledger.leave(MemberId { queue, index }));
-        self.wakes(granted)
+        self.wakes(self.with(index, Ledger::leave))
     }
 
     /// See [`Ledger::remove`].
     pub fn remove(&self, index: usize) -> Wakes {
-        let granted = self.with(|ledger, queue| ledger.remove(MemberId { queue, index }));
-        self.wakes(granted)
+        self.wakes(self.with(index, Ledger::remove))
     }
 
     /// Whether the instance has its permit and has not begun.
     pub fn is_granted(&self, index: usize) -> bool {
-        self.with(|ledger, queue| ledger.is_granted(MemberId { queue, index }))
+        self.with(index, |ledger, id| ledger.is_granted(id))
     }
 
-    fn with<R>(&self, call: impl FnOnce(&mut Ledger, u64) -> R) -> R {
-        call(&mut self.limiter.state.lock_unpoisoned().ledger, self.queue)
+    fn with<R>(&self, index: usize, call: impl FnOnce(&mut Ledger, MemberId) -> R) -> R {
+        let id = MemberId { queue: self.queue, index };
+        call(&mut self.limiter.state.lock_unpoisoned().ledger, id)
     }
 
     fn wakes(&self, granted: Vec<MemberId>) -> Wakes {

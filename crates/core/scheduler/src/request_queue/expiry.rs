@@ -15,7 +15,7 @@ const SHARE_OF_TIME: u32 = 20;
 impl<T: OfSequence> RequestQueue<T> {
     /// Whether something happens to what waits when a time has come, whatever the instances do.
     pub fn has_expiry(&self) -> bool {
-        self.parking.lock().waiting.has_expiry()
+        self.parking.lock().waiting.requests().is_none_or(|backlog| backlog.rejects_late())
     }
 
     /// Waits for requests that fail because they have waited too long. They count as taken until

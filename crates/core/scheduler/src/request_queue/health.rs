@@ -41,14 +41,8 @@ enum Condition {
 
 impl InstanceHealth {
     pub fn new(instances: usize) -> Self {
-        let slot = |_| Slot {
-            generation: 0,
-            condition: Condition::Starting,
-            is_given_up: false,
-            membership: Membership::Member,
-        };
         Self {
-            slots: (0..instances).map(slot).collect(),
+            slots: (0..instances).map(|_| Slot::starting(0, false)).collect(),
             working: 0,
             expected: instances,
             outage: None,
@@ -62,8 +56,7 @@ impl InstanceHealth {
         let index = self.slots.iter().position(is_free).unwrap_or(self.slots.len());
         // Alarms of whoever had the number before are of an earlier generation.
         let generation = self.generation(index);
-        let (condition, membership) = (Condition::Starting, Membership::Member);
-        let slot = Slot { generation, condition, is_given_up: true, membership };
+        let slot = Slot::starting(generation, true);
         match self.slots.get_mut(index) {
             Some(free) => *free = slot,
             None => self.slots.push(slot),
@@ -170,10 +163,6 @@ impl InstanceHealth {
         self.expected == 0
     }
 
-    pub fn has_working_instance(&self) -> bool {
-        self.working > 0
-    }
-
     /// Those that count, whether they work or not.
     pub fn member_count(&self) -> usize {
         self.slots.iter().filter(|slot| slot.membership == Membership::Member).count()
@@ -185,6 +174,13 @@ impl InstanceHealth {
 
     pub fn outage(&self) -> Option<&Error> {
         self.outage.as_ref()
+    }
+}
+
+impl Slot {
+    fn starting(generation: u64, is_given_up: bool) -> Self {
+        let (condition, membership) = (Condition::Starting, Membership::Member);
+        Self { generation, condition, is_given_up, membership }
     }
 }
 

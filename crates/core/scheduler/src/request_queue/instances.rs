@@ -89,10 +89,6 @@ impl<T: OfSequence> RequestQueue<T> {
         state.take_all()
     }
 
-    pub fn has_working_instance(&self) -> bool {
-        self.parking.lock().health.has_working_instance()
-    }
-
     /// How many instances there are, and how many of them work.
     pub fn instance_counts(&self) -> (usize, usize) {
         let state = self.parking.lock();

@@ -1,6 +1,6 @@
 //! What is told to those queues that learn how long batches are to wait.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{RequestQueue, State};
 use crate::{parking::Locked, sequence::OfSequence};
@@ -18,22 +18,14 @@ impl<T: OfSequence> RequestQueue<T> {
     pub(super) fn note_end(&self, state: &mut Locked<'_, State<T>>, index: usize) {
         if self.learns_delay {
             let now = state.now();
-            state.note_end(index, now);
+            if let Some(backlog) = state.waiting.requests() {
+                backlog.ended(index, now);
+            }
         }
     }
 
     /// How long batches waited lately for more requests, where that is learned.
     pub fn learned_delay(&self) -> Option<Duration> {
         self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
-    }
-}
-
-impl<T: OfSequence> State<T> {
-    fn note_end(&mut self, index: usize, now: Instant) {
-        if let Some(backlog) = self.waiting.requests()
-            && backlog.learns_delay()
-        {
-            backlog.ended(index, now);
-        }
     }
 }

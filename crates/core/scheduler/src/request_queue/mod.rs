@@ -34,11 +34,11 @@ use self::{
     handed_over::{Back, RequestsHandedOver},
     health::InstanceHealth,
     in_place::Turns,
-    waiting::{Batch, Waiting},
+    waiting::Waiting,
 };
 use crate::{
     parking::{Locked, Parking},
-    queue::{Decision, DropReason},
+    queue::{Backlog, Decision, DropReason},
     queued_request::QueuedRequest,
     rate_limiter::Permits,
     sequence::{Hold, OfSequence, SequenceRefusal, Step, StepEnd},
@@ -161,14 +161,16 @@ impl<T: OfSequence> RequestQueue<T> {
     /// `hold`: nothing is executed until so many requests wait.
     pub fn new(config: &ModelConfig, instances: usize, hold: Hold, clock: Clock) -> Self {
         let mut waiting = Waiting::from_config(config, instances, hold);
-        let lanes = if waiting.is_per_instance() { instances } else { 1 };
+        let backlog = waiting.requests().map(|backlog| &*backlog);
+        let is_per_instance = backlog.is_none();
+        let lanes = if is_per_instance { instances } else { 1 };
         let epoch = clock.now();
-        let learns_delay = waiting.requests().is_some_and(|backlog| backlog.learns_delay());
+        let learns_delay = backlog.is_some_and(Backlog::learns_delay);
         Self {
-            needs_clock: waiting.needs_clock() || learns_delay,
-            joins_requests: waiting.joins_requests(),
+            needs_clock: backlog.is_none_or(Backlog::needs_clock) || learns_delay,
+            joins_requests: backlog.is_none_or(Backlog::joins_requests),
             learns_delay,
-            is_per_instance: waiting.is_per_instance(),
+            is_per_instance,
             parking: Parking::new(
                 State {
                     waiting,
@@ -261,7 +263,9 @@ impl<T: OfSequence> RequestQueue<T> {
                     Back::Nothing => {}
                     Back::NotYet => {
                         rest();
-                        state = self.sleep_while_unread(state, index);
+                        // What comes before it may have been read then.
+                        let look = self.parking.clock().after(UNREAD_PAUSE);
+                        state = state.sleep(index, Some(look), |s| s.is_called_off(index));
                         continue;
                     }
                 }
@@ -287,7 +291,7 @@ impl<T: OfSequence> RequestQueue<T> {
                     state = state.lead(batch, |s| s.is_closed || self.is_wanted(s, index));
                 }
                 Decision::Wait(_) | Decision::Empty => {
-                    state = state.sleep(index, |s| s.is_closed || self.is_wanted(s, index));
+                    state = state.sleep(index, None, |s| s.is_closed || self.is_wanted(s, index));
                 }
             }
         }
@@ -372,16 +376,6 @@ impl<T: OfSequence> RequestQueue<T> {
         if self.needs_clock { self.parking.clock().now() } else { self.epoch }
     }
 
-    /// Sleeps until what comes before a request that waits in another instance may have been read.
-    fn sleep_while_unread<'a>(
-        &self,
-        state: Locked<'a, State<T>>,
-        index: usize,
-    ) -> Locked<'a, State<T>> {
-        let look = self.parking.clock().after(UNREAD_PAUSE);
-        state.sleep_until(index, look, |s| s.is_called_off(index))
-    }
-
     fn lock_for(&self, index: usize) -> Locked<'_, State<T>> {
         self.parking.lock_lane(if self.is_per_instance { index } else { 0 })
     }
@@ -397,12 +391,9 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     fn take_locked(&self, state: &mut State<T>, index: usize, count: usize) -> Work<T> {
-        let (batch, taken) = state.waiting.take(index, count, self.now());
+        let (work, taken) = state.waiting.take(index, count, self.now());
         state.executing += taken;
-        match batch {
-            Batch::Requests(requests) => Work::Batch(requests),
-            Batch::Steps(steps) => Work::Steps(steps),
-        }
+        work
     }
 }
 

@@ -50,11 +50,8 @@ impl<T: OfSequence> RequestQueue<T> {
 
     /// Whether a thread that sleeps is to look again although it was not woken for work.
     pub(super) fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
-        state.is_called_off(index) || self.has_permit(index)
-    }
-
-    fn has_permit(&self, index: usize) -> bool {
-        self.permits.as_ref().is_some_and(|permits| permits.is_granted(index))
+        let has_permit = || self.permits.as_ref().is_some_and(|permits| permits.is_granted(index));
+        state.is_called_off(index) || has_permit()
     }
 
     /// Unlocks; the instance does not work for now, and another one sees to what waits. The turn that it had is gone before
@@ -92,7 +89,10 @@ impl<T: OfSequence> RequestQueue<T> {
                     Claim::AskAgain(wakes) => wakes,
                     Claim::Wait => {
                         rest();
-                        return ControlFlow::Break(self.sleep_for_permit(state, index));
+                        let is_over = |s: &State<T>| s.is_closed && s.in_flight() == 0;
+                        let state =
+                            state.sleep(index, None, |s| is_over(s) || self.is_wanted(s, index));
+                        return ControlFlow::Break(state);
                     }
                 }
             }
@@ -104,17 +104,6 @@ impl<T: OfSequence> RequestQueue<T> {
         drop(state);
         wakes.wake();
         ControlFlow::Break(self.lock_for(index))
-    }
-
-    fn sleep_for_permit<'a>(
-        &'a self,
-        state: Locked<'a, State<T>>,
-        index: usize,
-    ) -> Locked<'a, State<T>> {
-        state.sleep(index, |s| {
-            let is_over = s.is_closed && s.in_flight() == 0;
-            is_over || self.is_wanted(s, index)
-        })
     }
 }
 

@@ -6,22 +6,16 @@ use std::time::Instant;
 use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::Error;
 
+use super::Work;
 use crate::{
     queue::{Backlog, Decision, DropReason},
-    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences, Step},
+    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences},
 };
 
 /// All that waits.
 pub(super) enum Waiting<T: OfSequence> {
     Requests(Box<Backlog<T>>),
     Sequences(Box<Sequences<T>>),
-}
-
-/// What a thread takes to execute it.
-pub(crate) enum Batch<T: OfSequence> {
-    Requests(Vec<T>),
-    /// In the order of their rows; `None` is one without a request.
-    Steps(Vec<Option<Step<T, T::States>>>),
 }
 
 /// Why a request that was accepted is not executed.
@@ -37,7 +31,7 @@ impl<T: OfSequence> Waiting<T> {
             return Self::Requests(Box::new(Backlog::from_config(config, hold.queued)));
         };
         let rules = SequenceRules::new(config, batching, hold);
-        let batcher = || Backlog::of_sequences(config, batching, hold.queued);
+        let batcher = || Backlog::from_config(config, hold.queued);
         Self::Sequences(Box::new(Sequences::new(rules, instances, batcher)))
     }
 
@@ -59,28 +53,6 @@ impl<T: OfSequence> Waiting<T> {
     /// Whether each instance has work that no other may do.
     pub fn is_per_instance(&self) -> bool {
         matches!(self, Self::Sequences(_))
-    }
-
-    pub fn needs_clock(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.needs_clock(),
-            Self::Sequences(_) => true,
-        }
-    }
-
-    pub fn joins_requests(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.joins_requests(),
-            Self::Sequences(_) => true,
-        }
-    }
-
-    /// Whether something is over when a time has come, whatever the instances do.
-    pub fn has_expiry(&self) -> bool {
-        match self {
-            Self::Requests(backlog) => backlog.rejects_late(),
-            Self::Sequences(_) => true,
-        }
     }
 
     /// Removes what is over at `now`, and says when to look again.
@@ -128,7 +100,7 @@ impl<T: OfSequence> Waiting<T> {
     }
 
     /// Takes what was decided on, with the number of its requests.
-    pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Batch<T>, usize) {
+    pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Work<T>, usize) {
         match self {
             Self::Requests(backlog) => {
                 let requests = backlog.take(count);
@@ -136,12 +108,12 @@ impl<T: OfSequence> Waiting<T> {
                     backlog.begins(instance, &requests, now);
                 }
                 let count = requests.len();
-                (Batch::Requests(requests), count)
+                (Work::Batch(requests), count)
             }
             Self::Sequences(sequences) => {
                 let steps = sequences.take(instance, count, now);
                 let count = steps.iter().flatten().count();
-                (Batch::Steps(steps), count)
+                (Work::Steps(steps), count)
             }
         }
     }

@@ -45,14 +45,6 @@ enum Flag {
     End,
 }
 
-/// What a request says of its place in its sequence.
-#[derive(Clone, Copy, Default)]
-struct Position {
-    is_start: bool,
-    is_ready: bool,
-    is_end: bool,
-}
-
 impl SequenceInputs {
     /// `initial_states`: what each state begins with, with its batch dimension, in the order of the configuration. `memory`
     /// counts what replaces them.
@@ -115,9 +107,12 @@ impl SequenceInputs {
     pub fn complete(&self, pending: &mut PendingRequest, states: SequenceStates, is_first: bool) {
         pending.states = if is_first { self.initial.clone() } else { states };
         let request = &mut pending.request;
-        let position =
-            Position { is_start: is_first, is_ready: true, is_end: request.sequence_end };
-        let controls = self.controls(position, &request.correlation_id);
+        let value = |flag| match flag {
+            Flag::Start => is_first,
+            Flag::Ready => true,
+            Flag::End => request.sequence_end,
+        };
+        let controls = self.controls(value, &request.correlation_id);
         let states = pending.states.inputs().cloned();
         request.add_inputs(controls.into_iter().chain(states));
     }
@@ -138,21 +133,16 @@ impl SequenceInputs {
     pub fn filler(&self, template: &PendingRequest) -> Filler {
         let inputs = template.request.inputs.iter().take(self.own_inputs(template)).map(zeros);
         let states = template.states.inputs().map(zeros);
-        let controls = self.controls(Position::default(), &CorrelationId::None);
+        let controls = self.controls(|_| false, &CorrelationId::None);
         Filler {
             request: template.request.stand_in(inputs.chain(controls).chain(states).collect()),
             states: template.states.uncounted(),
         }
     }
 
-    fn controls(&self, position: Position, id: &CorrelationId) -> Vec<Tensor> {
-        let value = |flag: &Flag| match flag {
-            Flag::Start => position.is_start,
-            Flag::Ready => position.is_ready,
-            Flag::End => position.is_end,
-        };
+    fn controls(&self, value: impl Fn(Flag) -> bool, id: &CorrelationId) -> Vec<Tensor> {
         let flags =
-            self.flags.iter().map(|(flag, tensors)| tensors[usize::from(value(flag))].clone());
+            self.flags.iter().map(|(flag, tensors)| tensors[usize::from(value(*flag))].clone());
         let ids = self.ids.iter().map(|(name, data_type)| Tensor {
             name: name.clone(),
             data_type: *data_type,

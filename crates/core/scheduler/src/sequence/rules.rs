@@ -15,10 +15,7 @@ pub(crate) struct SequenceRules {
     /// An execution may leave its request to be executed again; a request without a sequence begins one.
     pub is_iterative: bool,
     pub strategy: Strategy,
-    /// Nothing is executed before this many requests wait in slots; 0: at once.
-    pub hold_until_queued: usize,
-    /// Neither before this many wait in the backlog, where `hold_until_queued` is set.
-    pub hold_until_backlogged: usize,
+    pub hold: Hold,
 }
 
 /// What is executed together.
@@ -56,8 +53,7 @@ impl SequenceRules {
             max_idle: batching.max_idle,
             is_iterative: batching.is_iterative,
             strategy,
-            hold_until_queued: hold.queued,
-            hold_until_backlogged: hold.backlogged,
+            hold,
         }
     }
 }

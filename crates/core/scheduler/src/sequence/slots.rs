@@ -161,7 +161,7 @@ pub(super) struct InstanceSlots<T: OfSequence> {
     pub idle_check: Option<Instant>,
     next: Next<T>,
     /// Requests in the slots and in `next`.
-    queued: usize,
+    pub queued: usize,
 }
 
 /// The requests that may be executed next.
@@ -193,11 +193,6 @@ impl<T: OfSequence> InstanceSlots<T> {
     pub fn quiet(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().zip(0..);
         slots.filter(|(slot, _)| slot.is_taken && slot.is_quiet()).map(|(_, number)| number)
-    }
-
-    /// Requests that wait in slots.
-    pub fn queued(&self) -> usize {
-        self.queued
     }
 
     /// Items that a batch could have now.

@@ -5,7 +5,7 @@ use std::sync::Mutex as StdMutex;
 use galatea_backend::testing::{Answer, adjusted, model_config, request};
 use galatea_response_cache::{Insertion, LocalCache, LongWork, Then};
 use galatea_telemetry::{StatisticsSnapshot, metrics::CacheMetrics};
-use galatea_types::{DataType, Error, LockExt as _, ParameterValue, Tensor};
+use galatea_types::{DataType, Error, InferResponse, LockExt as _, ParameterValue, Tensor};
 
 use super::super::*;
 

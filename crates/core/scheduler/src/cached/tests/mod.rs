@@ -4,7 +4,9 @@ mod fixture;
 
 use galatea_backend::testing::{Answer, adjusted};
 use galatea_response_cache::LocalCache;
-use galatea_types::{Cancellation, DataType, Error, LockExt as _, ParameterValue, Tensor};
+use galatea_types::{
+    Cancellation, DataType, Error, InferResponse, LockExt as _, ParameterValue, Tensor,
+};
 
 use self::fixture::{Elsewhere, Fixture, asking, entry, got, is_open, once, with_id};
 use super::*;

@@ -14,7 +14,7 @@ mod cost;
 mod crowd;
 mod gaps;
 #[cfg(test)]
-mod simulation;
+mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -50,16 +50,6 @@ struct Execution {
     began: Instant,
 }
 
-/// What an instance that is free finds.
-#[derive(Clone, Copy)]
-pub(crate) struct Situation {
-    pub now: Instant,
-    /// Items at hand: all may be in one batch.
-    pub items: u64,
-    /// Instances that are free, this one included.
-    pub free_instances: usize,
-}
-
 impl AutoDelay {
     /// A request has been queued; `queued` items wait now.
     pub fn arrived(&mut self, at: Instant, queued: u64) {
@@ -85,9 +75,15 @@ impl AutoDelay {
         self.gaps.answered(now, self.missing(queued) > 0);
     }
 
-    /// What to do with a batch that may wait as `batch` says at most.
-    pub fn decide(&mut self, batch: GrowingBatch, situation: Situation) -> Option<GrowingBatch> {
-        let Situation { now, items, free_instances } = situation;
+    /// What to do with a batch that may wait as `batch` says at most. `items`: all that are at hand, which may be in one
+    /// batch. `free_instances`: those that are free, the one that asks included.
+    pub fn decide(
+        &mut self,
+        batch: GrowingBatch,
+        now: Instant,
+        items: u64,
+        free_instances: usize,
+    ) -> Option<GrowingBatch> {
         let missing = self.missing(items);
         // Those who come are shared among all that are free, which have less to gain by waiting, each.
         let free = u32::try_from(free_instances).unwrap_or(u32::MAX).max(1);

@@ -169,29 +169,21 @@ impl<T: Queued> FairList<T> {
         self.len -= count;
     }
 
-    /// Moves all requests that nobody waits for to `abandoned`.
-    pub fn take_abandoned(&mut self, abandoned: &mut Vec<T>) {
-        let before = abandoned.len();
+    /// Moves all requests of which this holds to `removed`.
+    pub fn remove_where(&mut self, is_over: impl Fn(&Entry<T>) -> bool, removed: &mut Vec<T>) {
+        let before = removed.len();
         let lists = self.lanes.iter_mut().map(|lane| &mut lane.entries);
         for list in std::iter::once(&mut self.front).chain(lists) {
-            take_abandoned_of(list, abandoned);
+            remove_from(list, &is_over, removed);
         }
-        self.len -= abandoned.len() - before;
+        self.len -= removed.len() - before;
         self.close_empty_lanes();
     }
 
-    /// Moves all requests whose time is over to `expired`, and returns when the next one's is.
-    pub fn take_expired(&mut self, now: Instant, expired: &mut Vec<T>) -> Option<Instant> {
-        let before = expired.len();
-        let mut next = None;
-        let lists = self.lanes.iter_mut().map(|lane| &mut lane.entries);
-        for list in std::iter::once(&mut self.front).chain(lists) {
-            let nearest = take_expired_of(list, now, expired);
-            next = [next, nearest].into_iter().flatten().min();
-        }
-        self.len -= expired.len() - before;
-        self.close_empty_lanes();
-        next
+    /// When the time of the first request is over.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        let waiting = self.lanes.iter().flat_map(|lane| &lane.entries);
+        self.front.iter().chain(waiting).filter_map(|entry| entry.expires_at).min()
     }
 
     /// Whether several clients have requests that are not settled.
@@ -340,39 +332,18 @@ impl<T> Lane<T> {
     }
 }
 
-fn take_abandoned_of<T: Queued>(entries: &mut VecDeque<Entry<T>>, abandoned: &mut Vec<T>) {
-    if !entries.iter().any(|entry| entry.value.is_abandoned()) {
-        return;
-    }
-    let kept = std::mem::take(entries).into_iter().filter_map(|entry| {
-        if !entry.value.is_abandoned() {
-            return Some(entry);
-        }
-        abandoned.push(entry.value);
-        None
-    });
-    *entries = kept.collect();
-}
-
-fn take_expired_of<T>(
+fn remove_from<T>(
     entries: &mut VecDeque<Entry<T>>,
-    now: Instant,
-    expired: &mut Vec<T>,
-) -> Option<Instant> {
-    let is_expired = |entry: &Entry<T>| entry.expires_at.is_some_and(|t| t <= now);
+    is_over: impl Fn(&Entry<T>) -> bool,
+    removed: &mut Vec<T>,
+) {
     // Where all have the same time-out, those that are expired come first, and nothing has to move.
-    while entries.front().is_some_and(is_expired) {
-        expired.extend(entries.pop_front().map(|entry| entry.value));
+    while entries.front().is_some_and(&is_over) {
+        removed.extend(entries.pop_front().map(|entry| entry.value));
     }
-    if entries.iter().any(is_expired) {
-        let mut kept = VecDeque::with_capacity(entries.len());
-        for entry in entries.drain(..) {
-            match is_expired(&entry) {
-                true => expired.push(entry.value),
-                false => kept.push_back(entry),
-            }
-        }
+    if entries.iter().any(&is_over) {
+        let (over, kept): (VecDeque<_>, _) = entries.drain(..).partition(is_over);
+        removed.extend(over.into_iter().map(|entry| entry.value));
         *entries = kept;
     }
-    entries.iter().filter_map(|entry| entry.expires_at).min()
 }

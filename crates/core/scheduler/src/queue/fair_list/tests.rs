@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Entry, FairList};
 use crate::queue::{
     Queued,
-    fake::{Fake, fake},
+    tests::fake::{Fake, fake},
 };
 
 fn of(client: u64, id: usize, items: u64) -> Entry<Fake> {
@@ -224,7 +224,7 @@ proptest! {
 fn abandon(list: &mut FairList<Fake>, every: usize) -> Vec<Fake> {
     list.for_each_mut(|request| request.is_abandoned = request.id % 4 < every);
     let mut abandoned = Vec::new();
-    list.take_abandoned(&mut abandoned);
+    list.remove_where(|entry| entry.value.is_abandoned, &mut abandoned);
     list.for_each_mut(|request| assert!(!request.is_abandoned));
     abandoned
 }

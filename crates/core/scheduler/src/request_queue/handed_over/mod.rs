@@ -2,8 +2,6 @@
 //! back, first in first out, and executes them instead.
 
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 pub(super) mod tests;
 
 use std::{
@@ -138,7 +136,7 @@ impl<T> RequestsHandedOver<T> {
                 return nothing;
             };
             match instance.take_first() {
-                Back::Request(request) => return Back::Request(request),
+                Back::Request((_, request)) => return Back::Request(request),
                 Back::Nothing => {}
                 Back::NotYet => (nothing, after) = (Back::NotYet, place),
             }
@@ -175,38 +173,34 @@ impl<T> WaitingInInstance<T> {
         Some((number, request))
     }
 
-    fn take_first(&mut self) -> Back<T> {
-        match self.take_first_entry() {
-            Ok(Some((_, request))) => Back::Request(request),
-            Ok(None) => Back::Nothing,
-            Err(NotYet) => Back::NotYet,
-        }
-    }
-
     fn take_all(&mut self) -> Vec<(u64, T)> {
-        std::iter::from_fn(|| self.take_first_entry().ok().flatten()).collect()
+        let mut taken = Vec::new();
+        while let Back::Request(first) = self.take_first() {
+            taken.push(first);
+        }
+        taken
     }
 
-    fn take_first_entry(&mut self) -> Result<Option<(u64, T)>, NotYet> {
+    /// The first request that waits, with its place.
+    fn take_first(&mut self) -> Back<(u64, T)> {
         while let Some(HandedOver { number, waiting, .. }) = self.first().map(|e| &e.handed_over) {
             match waiting.take_first_back(*number) {
-                TakenBack::NotYet => return Err(NotYet),
+                TakenBack::NotYet => return Back::NotYet,
                 TakenBack::Nothing => self.begun = self.entries.len(),
                 TakenBack::Batch(number) => {
                     let is_it = |entry: &Entry<T>| entry.handed_over.number == number;
                     let position = self.entries.iter().position(is_it);
                     self.begun = position.unwrap_or(self.entries.len());
                     match position.and_then(|position| self.entries.remove(position)) {
-                        Some(entry) => return Ok(Some((entry.place, entry.handed_over.request))),
+                        Some(entry) => {
+                            return Back::Request((entry.place, entry.handed_over.request));
+                        }
                         // Its thread has sent it and not added it yet.
                         None => self.taken_early.push(number),
                     }
                 }
             }
         }
-        Ok(None)
+        Back::Nothing
     }
 }
-
-/// The instance has not read what comes before what waits in it.
-struct NotYet;

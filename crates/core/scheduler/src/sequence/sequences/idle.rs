@@ -29,10 +29,6 @@ struct Rest {
     slot: u32,
 }
 
-/// Names of the sequences that gave way, the last ones last.
-#[derive(Default)]
-pub(super) struct GaveWay(VecDeque<CorrelationId>);
-
 impl<T: OfSequence> Sequences<T> {
     /// A request of this slot's sequence was executed: it rests from now on if there is no other.
     pub(super) fn note_rest(&mut self, instance: usize, slot: u32) {
@@ -47,12 +43,9 @@ impl<T: OfSequence> Sequences<T> {
         let slots: usize = self.instances.iter().map(|slots| slots.slots.len()).sum();
         if self.resting.order.len() > 2 * slots + MAX_SURPLUS {
             let order = std::mem::take(&mut self.resting.order);
-            self.resting.order = order.into_iter().filter(|rest| self.rests(*rest)).collect();
+            self.resting.order =
+                order.into_iter().filter(|rest| self.resting_bytes(*rest).is_some()).collect();
         }
-    }
-
-    fn rests(&self, rest: Rest) -> bool {
-        self.resting_bytes(rest).is_some()
     }
 
     /// What the sequence of this slot keeps, if it has had nothing to do since.
@@ -64,7 +57,7 @@ impl<T: OfSequence> Sequences<T> {
     /// The slot that has rested longest.
     fn longest_rest(&mut self) -> Option<Rest> {
         while let Some(&rest) = self.resting.order.front() {
-            if self.rests(rest) {
+            if self.resting_bytes(rest).is_some() {
                 return Some(rest);
             }
             self.resting.order.pop_front();
@@ -107,13 +100,13 @@ impl<T: OfSequence> Sequences<T> {
     }
 
     fn remember(&mut self, id: CorrelationId, live: Live) {
-        if self.gave_way.0.len() >= MAX_REMEMBERED
-            && let Some(oldest) = self.gave_way.0.pop_front()
+        if self.gave_way.len() >= MAX_REMEMBERED
+            && let Some(oldest) = self.gave_way.pop_front()
             && self.live.get(&oldest).is_some_and(|live| matches!(live.place, Place::GaveWay))
         {
             self.live.remove(&oldest);
         }
-        self.gave_way.0.push_back(id.clone());
+        self.gave_way.push_back(id.clone());
         self.live.insert(id, live);
     }
 }

@@ -4,13 +4,13 @@ mod endings;
 mod idle;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     time::Instant,
 };
 
 use galatea_types::{CorrelationId, Error};
 
-use self::idle::{GaveWay, RestingSlots};
+use self::idle::RestingSlots;
 use super::{
     backlog::{SequenceBacklog, Waiting},
     key::{OfSequence, Owner},
@@ -40,8 +40,8 @@ pub(crate) struct Sequences<T: OfSequence> {
     next_own: u64,
     /// Sequences that keep states and have nothing to do.
     resting: RestingSlots,
-    /// Those that gave way last, as long as their next request is told.
-    gave_way: GaveWay,
+    /// Those that gave way, the last ones last, as long as their next request is told.
+    gave_way: VecDeque<CorrelationId>,
 }
 
 /// A sequence that requests may be added to.
@@ -127,11 +127,11 @@ impl<T: OfSequence> Sequences<T> {
             free: BTreeSet::new(),
             dropped: Vec::new(),
             fed: Vec::new(),
-            is_held: rules.hold_until_queued > 0,
+            is_held: rules.hold.queued > 0,
             expects_no_more: false,
             next_own: 1,
             resting: RestingSlots::default(),
-            gave_way: GaveWay::default(),
+            gave_way: VecDeque::new(),
             rules,
         }
     }
@@ -153,7 +153,7 @@ impl<T: OfSequence> Sequences<T> {
     }
 
     fn in_slots(&self) -> usize {
-        self.instances.iter().map(InstanceSlots::queued).sum()
+        self.instances.iter().map(|slots| slots.queued).sum()
     }
 
     /// Accepts a request at `now`, or gives it back with the reason why not.
@@ -426,8 +426,8 @@ impl<T: OfSequence> Sequences<T> {
 
     /// Whether requests are held back until enough of them wait. Once they are not, they never are again.
     pub fn is_held(&mut self, is_closed: bool) -> bool {
-        let has_enough = self.in_slots() >= self.rules.hold_until_queued
-            && self.backlog.len() >= self.rules.hold_until_backlogged;
+        let has_enough = self.in_slots() >= self.rules.hold.queued
+            && self.backlog.len() >= self.rules.hold.backlogged;
         if self.is_held && (has_enough || is_closed) {
             self.is_held = false;
             self.fed.extend(0..self.instances.len());

@@ -128,7 +128,7 @@ pub fn sequences(
     let Scheduling::Sequence(batching) = config.scheduling() else { panic!("no sequences") };
     let hold = Hold { queued: hold.0, backlogged: hold.1 };
     let rules = SequenceRules::new(config, batching, hold);
-    let batcher = || Backlog::<Head<Fake>>::of_sequences(config, batching, 0);
+    let batcher = || Backlog::<Head<Fake>>::from_config(config, 0);
     let mut sequences = Sequences::new(rules, instances, batcher);
     (0..instances).for_each(|instance| sequences.instance_works(instance, now));
     sequences

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use galatea_backend::testing::model_config;
 use galatea_config::{DynamicBatching, Scheduling};
 
-use super::{Extent, JoinRules, Placement, Queued};
+use crate::queue::{Extent, JoinRules, Placement, Queued};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fake {

@@ -6,7 +6,7 @@ use galatea_test_support::interleavings;
 use proptest::prelude::*;
 use shuttle::sync::Mutex;
 
-use super::*;
+use super::super::*;
 use crate::request_queue::{
     Next, Work,
     tests::{Numbered, Queue, direct},

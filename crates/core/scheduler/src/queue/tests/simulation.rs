@@ -8,10 +8,10 @@ use std::{
 use galatea_config::TimeoutAction;
 use proptest::prelude::*;
 
-use super::{
+use super::fake::{Fake, MS, batching, fake, joins, same_shape};
+use crate::queue::{
     DropReason,
     batching::{BatchRules, Decision, GrowingBatch, Turn, next_batch},
-    fake::{Fake, MS, batching, fake, joins, same_shape},
     priority_queue::PriorityQueue,
 };
 
@@ -122,7 +122,7 @@ impl Simulation {
         }
         Self {
             rules: BatchRules::dynamic(&config, MAX_ITEMS).looking_ahead(script.look_ahead),
-            queue: PriorityQueue::from_config(&config, script.turn_items),
+            queue: PriorityQueue::new(Some(&config), script.turn_items),
             now: Instant::now(),
             busy: Vec::new(),
             leader: None,

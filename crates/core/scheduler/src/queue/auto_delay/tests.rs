@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::queue::{
     Backlog, Decision, GrowingBatch,
-    fake::{Fake, MS, fake},
+    tests::fake::{Fake, MS, fake},
 };
 
 const US: Duration = Duration::from_micros(1);

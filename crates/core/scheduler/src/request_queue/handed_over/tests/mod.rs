@@ -1,5 +1,7 @@
 //! Requests that wait in instances, lost or executed twice: looked for by a model checker.
 
+mod simulation;
+
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use galatea_test_support::interleavings;

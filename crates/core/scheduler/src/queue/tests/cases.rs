@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use galatea_config::{QueuePolicy, TimeoutAction};
 
-use super::{
+use super::fake::{Fake, MS, batching, fake, joins};
+use crate::queue::{
     DropReason, Placement,
     batching::{BatchRules, Decision, Turn, next_batch},
-    fake::{Fake, MS, batching, fake, joins},
     priority_queue::PriorityQueue,
 };
 
@@ -21,7 +21,7 @@ fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected:
     let config = batching(preferred, MS * delay_ms);
     let rules = BatchRules::dynamic(&config, 8);
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     for (id, &items) in sizes.iter().enumerate() {
         queue.push(fake(id, items, start)).expect("no limit");
     }
@@ -71,7 +71,7 @@ fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
     let config = batching(&[], Duration::ZERO);
     let now = Instant::now();
     let taken = |clients: [u64; 2], look_ahead: usize| {
-        let mut queue = PriorityQueue::from_config(&config, 8);
+        let mut queue = PriorityQueue::new(Some(&config), 8);
         for (id, shape) in [1, 2, 1, 3, 1, 2].into_iter().enumerate() {
             let client = Some(clients[id % 2]);
             queue.push(Fake { shape, client, ..fake(id, 1, now) }).expect("no limit");
@@ -93,7 +93,7 @@ fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
 fn requests_of_another_shape_end_a_batch() {
     let config = batching(&[], MS * 10);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     for (id, shape) in [0, 0, 1, 0].into_iter().enumerate() {
         let request = Fake { shape, ..fake(id, 1, start) };
         queue.push(request).expect("no limit");
@@ -107,7 +107,7 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
     config.default_queue_policy.default_timeout = Some(MS * 30);
     config.default_queue_policy.allows_timeout_override = true;
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     queue.push(fake(0, 1, start)).expect("no limit");
     let placement = Placement { timeout: Some(MS * 2), ..Placement::default() };
     let urgent = Fake { placement, ..fake(1, 1, start + MS * 4) };
@@ -129,7 +129,7 @@ fn a_request_may_only_shorten_its_timeout_and_only_where_allowed() {
         let placement = Placement { priority: 0, timeout: Some(MS * wanted) };
         let start = Instant::now();
         let request = Fake { placement, ..fake(0, 1, start) };
-        let expires_at = PriorityQueue::from_config(&config, 1).push(request);
+        let expires_at = PriorityQueue::new(Some(&config), 1).push(request);
         expires_at.expect("no limit").expect("a timeout") - start
     };
     assert_eq!(expiry(true, 10), MS * 10);
@@ -146,7 +146,7 @@ fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
     config.default_queue_policy.timeout_action = TimeoutAction::Delay;
     config.default_queue_policy.default_timeout = Some(MS);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     for (id, priority, queued_at) in
         [(0, 2, start), (1, 1, start), (2, 0, start + MS * 2), (3, 99, start + MS * 2)]
     {
@@ -167,7 +167,7 @@ fn a_full_level_refuses_and_others_do_not() {
     policy.max_queue_size = 1;
     config.priority_queue_policies.insert(1, policy);
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     let mut push = |priority| queue.push(with_priority(priority, fake(0, 1, start))).is_ok();
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
 }
@@ -181,7 +181,7 @@ fn levels_exist_as_long_as_they_have_requests() {
     config.default_priority_level = u64::MAX;
     config.default_queue_policy.default_timeout = Some(MS);
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     let level_of =
         |id: usize| u64::MAX - (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000_007;
     let fill = |queue: &mut PriorityQueue<Fake>, is_abandoned| {
@@ -228,7 +228,7 @@ fn those_whose_time_is_over_leave_wherever_they_stand() {
     config.default_queue_policy.default_timeout = Some(MS * 30);
     config.default_queue_policy.allows_timeout_override = true;
     let start = Instant::now();
-    let mut queue = PriorityQueue::from_config(&config, 1);
+    let mut queue = PriorityQueue::new(Some(&config), 1);
     for (id, timeout) in [20, 5, 0, 10, 5].into_iter().enumerate() {
         let placement = Placement { timeout: Some(MS * timeout), ..Placement::default() };
         let client = Some(id as u64 % 2);

@@ -1,0 +1,5 @@
+//! What is executed next, and together.
+
+mod cases;
+pub(super) mod fake;
+mod simulation;
