@@ -46,11 +46,6 @@ pub(crate) fn model_file_for_platform(platform: &str) -> Option<&'static ModelFi
     MODEL_FILES.iter().find(|f| f.has_platform(platform))
 }
 
-/// Whether a configuration with this backend must name one of its platforms.
-pub(crate) fn has_platforms(backend: &str) -> bool {
-    platforms_of(backend).next().is_some()
-}
-
 /// The platforms of a backend.
 pub(crate) fn platforms_of(backend: &str) -> impl Iterator<Item = &'static str> {
     let of_backend = MODEL_FILES.iter().filter(move |f| f.backend == backend);

@@ -61,7 +61,7 @@ impl ConfigDraft {
 
     /// Settings for the backend.
     pub fn parameters(&self) -> BTreeMap<String, String> {
-        self.0.parameters.iter().map(|(k, v)| (k.clone(), v.string_value.clone())).collect()
+        parameters(&self.0)
     }
 
     /// The most items of a batch; negative where the configuration is wrong.
@@ -161,6 +161,10 @@ impl ConfigDraft {
         };
         steps.iter().map(|step| step.model_name.as_str())
     }
+}
+
+pub(crate) fn parameters(raw: &RawModelConfig) -> BTreeMap<String, String> {
+    raw.parameters.iter().map(|(k, v)| (k.clone(), v.string_value.clone())).collect()
 }
 
 impl TensorDraft {

@@ -33,11 +33,7 @@ mod text;
 
 pub use backend_advice::{TENSORRT_ENGINE, backend_advice};
 pub use backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES, ModelFile, backend_for_platform};
-pub use check::{
-    BatchIoError, BatchingError, CheckContext, ConfigError, EnsembleError, InstanceGroupError,
-    KindProblem, LimitError, MetricsError, NameError, PaddingError, ResponseCacheError,
-    SequenceError, StateError, StepError, StepModelError, TensorError, TensorProblem, WarmupError,
-};
+pub use check::CheckContext;
 pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plain};
 pub use draft::{ConfigDraft, TensorDraft};
 pub use field_path::{FieldPath, Step};

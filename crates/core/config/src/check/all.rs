@@ -3,9 +3,8 @@
 use galatea_proto::inference::model_config::SchedulingChoice;
 
 use super::{
-    ConfigError, TensorError, TensorProblem, advice, at::At, batch_io, context::CheckContext,
-    ensemble, instance_groups, limits, max_batch_size, metrics, names, response_cache, scheduling,
-    states, tensors, version_policy, warmup,
+    batch_io, context::CheckContext, ensemble, instance_groups, limits, max_batch_size, metrics,
+    mistake::Mistake, names, response_cache, scheduling, states, tensors, version_policy, warmup,
 };
 use crate::{Diagnostic, NormalizedConfig};
 
@@ -16,56 +15,31 @@ impl NormalizedConfig {
     /// `is_complete`: no backend completes it any more, so that what is left out counts too.
     pub fn mistakes(&self, context: &CheckContext<'_>, is_complete: bool) -> Vec<Diagnostic> {
         let raw = &self.raw;
-        let mut found = Vec::new();
-        found.extend(names::check(raw, context).err().map(At::widen));
-        found.extend(limits::check_steps(raw).err().map(At::widen));
-        found.extend(version_policy(raw.version_policy.as_ref(), &raw.name).err());
+        let mut found: Vec<Mistake> = Vec::new();
+        found.extend(names::check(raw, context).err());
+        found.extend(limits::check_steps(raw).err());
+        found.extend(version_policy(raw).err());
         found.extend(max_batch_size(raw).err());
-        self.find_in_scheduling(&mut found);
-        found.extend(response_cache::check(raw).err().map(At::widen));
-        found.extend(metrics::check(raw.model_metrics.as_ref()).err().map(At::widen));
-        found.extend(limits::check(raw).err().map(At::widen));
-        if !matches!(raw.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_))) {
-            found.extend(instance_groups::check(self, context).err().map(At::widen));
+        let ensembling = match &raw.scheduling_choice {
+            Some(SchedulingChoice::EnsembleScheduling(ensembling)) => Some(ensembling),
+            _ => None,
+        };
+        match ensembling {
+            Some(ensembling) => found.extend(ensemble::mistakes(ensembling, raw)),
+            None => found.extend(scheduling(raw).err()),
         }
-        self.find_in_tensors(is_complete, &mut found);
-        found.extend(warmup::check(raw).err().map(At::widen));
-        found.into_iter().map(|error| advice::into_diagnostic(error, raw)).collect()
-    }
-
-    fn find_in_scheduling(&self, found: &mut Vec<At<ConfigError>>) {
-        match &self.raw.scheduling_choice {
-            Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-                let of_ensemble = ensemble::mistakes(ensembling, &self.raw).into_iter();
-                found.extend(of_ensemble.map(At::widen));
-            }
-            _ => found.extend(scheduling(&self.raw).err()),
+        found.extend(response_cache::check(raw).err());
+        found.extend(metrics::check(raw.model_metrics.as_ref()).err());
+        found.extend(limits::check(raw).err());
+        if ensembling.is_none() {
+            found.extend(instance_groups::check(self, context).err());
         }
-    }
-
-    fn find_in_tensors(&self, is_complete: bool, found: &mut Vec<At<ConfigError>>) {
-        let model = || self.raw.name.clone();
-        let counts = |at: &At<TensorError>| is_complete || !is_completed(&at.problem);
-        let of_tensors = tensors::mistakes(&self.raw).into_iter().filter(counts);
-        found.extend(
-            of_tensors.map(|at| at.map(|error| ConfigError::Tensor { model: model(), error })),
-        );
-        if !is_complete {
-            return;
+        found.extend(tensors::mistakes(raw, is_complete));
+        if is_complete {
+            found.extend(batch_io::check(raw).err());
+            found.extend(states::check(raw).err());
         }
-        let of_batches = batch_io::check(&self.raw).err();
-        found.extend(
-            of_batches.map(|at| at.map(|error| ConfigError::BatchIo { model: model(), error })),
-        );
-        found.extend(states(&self.raw).err());
+        found.extend(warmup::check(raw).err());
+        found.into_iter().map(|found| *found).collect()
     }
-}
-
-/// Whether a backend could still make it right, by what only the model's file says.
-fn is_completed(error: &TensorError) -> bool {
-    let TensorError::Tensor { problem, .. } = error else { return false };
-    matches!(
-        problem,
-        TensorProblem::NoDataType | TensorProblem::NoDims | TensorProblem::ScalarWithoutBatching
-    )
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::at::{About, At};
+use super::mistake::{Result, refuse};
 use crate::{DynamicBatching, FieldPath, RawModelConfig, Scheduling};
 
 const PARAMETER: &str = "batch_delay";
@@ -10,51 +10,28 @@ const PARAMETER: &str = "batch_delay";
 /// The longest that is learned where `max_queue_delay_microseconds` names none.
 const LONGEST: Duration = Duration::from_millis(10);
 
-/// What is wrong with the parameter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BatchDelayError {
-    /// Not the one value that there is.
-    #[error("parameter 'batch_delay' of model '{model}' is '{value}': write 'auto', or remove it")]
-    Value {
-        /// The model.
-        model: String,
-        /// As given.
-        value: String,
-    },
-    /// Answers that come one by one do not tell when a caller is back.
-    #[error("parameter 'batch_delay' of model '{model}' is not for decoupled models: remove it")]
-    Decoupled {
-        /// The model.
-        model: String,
-    },
-    /// There are no batches to be waited for.
-    #[error(
-        "parameter 'batch_delay' of model '{model}' needs 'dynamic_batching' and a 'max_batch_size' above 0: add them, or \
-         remove the parameter"
-    )]
-    NoBatches {
-        /// The model.
-        model: String,
-    },
-}
-
 /// Whether the server is to learn how long batches wait.
-pub(super) fn check(
-    raw: &RawModelConfig,
-    scheduling: &Scheduling,
-) -> Result<bool, At<BatchDelayError>> {
+pub(super) fn check(raw: &RawModelConfig, scheduling: &Scheduling) -> Result<bool> {
     let Some(parameter) = raw.parameters.get(PARAMETER) else { return Ok(false) };
-    let (model, value) = (raw.name.clone(), parameter.string_value.clone());
-    let field = || FieldPath::from("parameters").named(PARAMETER);
+    let (model, value) = (&raw.name, &parameter.string_value);
+    let subject = format!("parameter 'batch_delay' of model '{model}'");
+    let field = FieldPath::from("parameters").named(PARAMETER);
     if value != "auto" {
-        return Err(BatchDelayError::Value { model, value }.at(field().field("value")));
+        let text = format!("{subject} is '{value}': write 'auto', or remove it");
+        return refuse(field.field("value"), text, "");
     }
+    // Answers that come one by one do not tell when a caller is back.
     if raw.model_transaction_policy.is_some_and(|policy| policy.decoupled) {
-        return Err(BatchDelayError::Decoupled { model }.at(field()));
+        return refuse(field, format!("{subject} is not for decoupled models: remove it"), "");
     }
     match scheduling {
         Scheduling::Dynamic(_) if raw.max_batch_size > 0 => Ok(true),
-        _ => Err(BatchDelayError::NoBatches { model }.at(field())),
+        _ => {
+            let text = format!(
+                "{subject} needs 'dynamic_batching' and a 'max_batch_size' above 0: add them, or remove the parameter"
+            );
+            refuse(field, text, "")
+        }
     }
 }
 

@@ -5,83 +5,64 @@ use std::{collections::HashSet, sync::Arc};
 use galatea_proto::inference::{self, DataType as RawDataType, batch_input, batch_output};
 use galatea_types::DataType;
 
-use super::at::{About, At};
-use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, FieldPath, RawModelConfig};
-
-type Result<T> = std::result::Result<T, At<BatchIoError>>;
-
-/// What is wrong with a batch input or output. `side` is `input` or `output`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BatchIoError {
-    /// A number that is no kind.
-    #[error("unknown batch {side} kind '{kind}'")]
-    UnknownKind {
-        /// Input or output.
-        side: &'static str,
-        /// The number.
-        kind: i32,
-    },
-    /// Every kind is about one input.
-    #[error("batch {side} kind '{kind}' expects 1 source input, got {count}")]
-    SourceCount {
-        /// Input or output.
-        side: &'static str,
-        /// The kind, as it is written.
-        kind: &'static str,
-        /// How many there are.
-        count: usize,
-    },
-    /// Another data type.
-    #[error("batch input data type must be TYPE_INT32 or TYPE_FP32")]
-    DataType,
-    /// The model has no such input.
-    #[error("unknown source input name '{0}'")]
-    UnknownSource(String),
-    /// An input of the model is filled by one rule only, and by no request then.
-    #[error("target input name '{0}' can only be specified once, and is no input of requests")]
-    RepeatedInput(String),
-    /// The model has no such output.
-    #[error("unknown target output name '{0}'")]
-    UnknownTarget(String),
-    /// An output is divided by one rule only.
-    #[error("target output name '{0}' can only be specified once")]
-    RepeatedTarget(String),
-}
+use super::mistake::{Result, element_of, inside, meant, refuse};
+use crate::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, RawModelConfig};
 
 pub(super) fn check(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
-    let inputs = raw.input.iter().map(|i| i.name.as_str()).collect();
-    let outputs = raw.output.iter().map(|o| o.name.as_str()).collect();
-    let of = |list, index| FieldPath::from(list).index(index);
-    let mut taken: HashSet<&str> = raw.input.iter().map(|i| i.name.as_str()).collect();
+    let mut taken: HashSet<&str> = input_names(raw).collect();
     let batch_inputs = raw.batch_input.iter().enumerate().map(|(index, input)| {
-        let checked = check_input(input, &inputs)
-            .and_then(|checked| check_input_targets(input, &mut taken).map(|()| checked));
-        checked.map_err(|error| error.inside(of("batch_input", index)))
+        check_input(input, raw, &mut taken).map_err(inside(element_of("batch_input", index)))
     });
     let batch_inputs = batch_inputs.collect::<Result<_>>()?;
     let batch_outputs = raw.batch_output.iter().enumerate().map(|(index, output)| {
-        let checked = check_output(output, &inputs, &outputs);
-        checked.map_err(|error| error.inside(of("batch_output", index)))
+        check_output(output, raw).map_err(inside(element_of("batch_output", index)))
     });
     Ok((batch_inputs, batch_outputs.collect::<Result<_>>()?))
 }
 
-fn check_input(input: &inference::BatchInput, inputs: &HashSet<&str>) -> Result<BatchInput> {
-    let kind = batch_input::Kind::try_from(input.kind)
-        .map_err(|_| BatchIoError::UnknownKind { side: "input", kind: input.kind }.at("kind"))?;
-    let source = only_source("input", kind.as_str_name(), &input.source_input)?;
+fn input_names(raw: &RawModelConfig) -> impl Iterator<Item = &str> {
+    raw.input.iter().map(|input| input.name.as_str())
+}
+
+/// An input of the model is filled by one rule only, and by no request then: those that are have been `taken`.
+fn check_input<'r>(
+    input: &'r inference::BatchInput,
+    raw: &RawModelConfig,
+    taken: &mut HashSet<&'r str>,
+) -> Result<BatchInput> {
+    let model = &raw.name;
+    let kind = batch_input::Kind::try_from(input.kind);
+    let kind = kind.or_else(|_| unknown_kind("input", input.kind, raw))?;
+    let source = only_source("input", kind.as_str_name(), &input.source_input, raw)?;
     let data_type = match RawDataType::try_from(input.data_type) {
         Ok(RawDataType::TypeInt32) => DataType::Int32,
         Ok(RawDataType::TypeFp32) => DataType::Fp32,
-        _ => return Err(BatchIoError::DataType.at("data_type")),
+        _ => {
+            let text = format!("batch input data type must be TYPE_INT32 or TYPE_FP32 for {model}");
+            let advice = "write `data_type: TYPE_FP32` or `data_type: TYPE_INT32`";
+            return refuse("data_type", text, advice);
+        }
     };
-    check_source(source, inputs)?;
+    check_source(source, raw)?;
+    for (index, target) in input.target_name.iter().enumerate() {
+        if !taken.insert(target) {
+            let text = format!(
+                "target input name '{target}' can only be specified once, and is no input of requests for {model}"
+            );
+            return refuse(element_of("target_name", index), text, "remove one of them");
+        }
+    }
     Ok(BatchInput {
         kind: input_kind(kind),
         targets: names(&input.target_name),
         data_type,
-        source: source.as_str().into(),
+        source: source.into(),
     })
+}
+
+fn unknown_kind<T>(side: &str, kind: i32, raw: &RawModelConfig) -> Result<T> {
+    let text = format!("unknown batch {side} kind '{kind}' for {}", raw.name);
+    refuse("kind", text, "write a kind by its name, for example `BATCH_ELEMENT_COUNT`")
 }
 
 fn input_kind(kind: batch_input::Kind) -> BatchInputKind {
@@ -98,20 +79,16 @@ fn input_kind(kind: batch_input::Kind) -> BatchInputKind {
     }
 }
 
-fn check_output(
-    output: &inference::BatchOutput,
-    inputs: &HashSet<&str>,
-    outputs: &HashSet<&str>,
-) -> Result<BatchOutput> {
-    let kind = batch_output::Kind::try_from(output.kind)
-        .map_err(|_| BatchIoError::UnknownKind { side: "output", kind: output.kind }.at("kind"))?;
-    let source = only_source("output", kind.as_str_name(), &output.source_input)?;
-    check_source(source, inputs)?;
-    check_targets(&output.target_name, outputs)?;
+fn check_output(output: &inference::BatchOutput, raw: &RawModelConfig) -> Result<BatchOutput> {
+    let kind = batch_output::Kind::try_from(output.kind);
+    let kind = kind.or_else(|_| unknown_kind("output", output.kind, raw))?;
+    let source = only_source("output", kind.as_str_name(), &output.source_input, raw)?;
+    check_source(source, raw)?;
+    check_targets(&output.target_name, raw)?;
     let kind = match kind {
         batch_output::Kind::BatchScatterWithInputShape => BatchOutputKind::ScatterWithInputShape,
     };
-    Ok(BatchOutput { kind, targets: names(&output.target_name), source: source.as_str().into() })
+    Ok(BatchOutput { kind, targets: names(&output.target_name), source: source.into() })
 }
 
 fn names(names: &[String]) -> Vec<Arc<str>> {
@@ -119,47 +96,53 @@ fn names(names: &[String]) -> Vec<Arc<str>> {
 }
 
 fn only_source<'a>(
-    side: &'static str,
-    kind: &'static str,
+    side: &str,
+    kind: &str,
     sources: &'a [String],
-) -> Result<&'a String> {
-    let count = sources.len();
+    raw: &RawModelConfig,
+) -> Result<&'a str> {
     let [source] = sources else {
-        return Err(BatchIoError::SourceCount { side, kind, count }.at("source_input"));
+        let (count, model) = (sources.len(), &raw.name);
+        let text =
+            format!("batch {side} kind '{kind}' expects 1 source input, got {count} for {model}");
+        return refuse("source_input", text, "name one input of the model in `source_input`");
     };
     Ok(source)
 }
 
-fn check_source(source: &str, inputs: &HashSet<&str>) -> Result<()> {
-    match inputs.contains(source) {
-        true => Ok(()),
-        false => Err(BatchIoError::UnknownSource(source.to_owned())
-            .at(FieldPath::from("source_input").index(0))),
+fn check_source(source: &str, raw: &RawModelConfig) -> Result<()> {
+    if input_names(raw).any(|input| input == source) {
+        return Ok(());
     }
+    let text = format!("unknown source input name '{source}' for {}", raw.name);
+    refuse(element_of("source_input", 0), text, nearest("input", source, input_names(raw)))
 }
 
-fn check_input_targets<'r>(
-    input: &'r inference::BatchInput,
-    taken: &mut HashSet<&'r str>,
-) -> Result<()> {
-    let repeated = input.target_name.iter().position(|target| !taken.insert(target));
-    match repeated.and_then(|index| Some((index, input.target_name.get(index)?))) {
-        None => Ok(()),
-        Some((index, target)) => Err(BatchIoError::RepeatedInput(target.clone())
-            .at(FieldPath::from("target_name").index(index))),
-    }
-}
-
-fn check_targets(targets: &[String], outputs: &HashSet<&str>) -> Result<()> {
+/// An output is divided by one rule only.
+fn check_targets(targets: &[String], raw: &RawModelConfig) -> Result<()> {
+    let outputs = || raw.output.iter().map(|output| output.name.as_str());
     let mut seen = HashSet::new();
     for (index, target) in targets.iter().enumerate() {
-        let field = FieldPath::from("target_name").index(index);
-        if !outputs.contains(target.as_str()) {
-            return Err(BatchIoError::UnknownTarget(target.clone()).at(field));
+        let field = element_of("target_name", index);
+        if !outputs().any(|output| output == target) {
+            let text = format!("unknown target output name '{target}' for {}", raw.name);
+            return refuse(field, text, nearest("output", target, outputs()));
         }
         if !seen.insert(target) {
-            return Err(BatchIoError::RepeatedTarget(target.clone()).at(field));
+            let text = format!(
+                "target output name '{target}' can only be specified once for {}",
+                raw.name
+            );
+            return refuse(field, text, "remove one of them");
         }
     }
     Ok(())
+}
+
+fn nearest<'a>(side: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.filter(|known| !known.is_empty()).collect();
+    meant(name, &known, |listed| match listed.is_empty() {
+        true => listed,
+        false => format!("the model has {side} {listed}"),
+    })
 }

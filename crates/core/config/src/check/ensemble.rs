@@ -7,112 +7,12 @@ use std::{
 };
 
 use galatea_proto::inference::{ModelEnsembling, model_config::SchedulingChoice, model_ensembling};
+use galatea_types::suggest;
 
-use super::at::{About, At};
+use super::mistake::{Mistake, Result, mistake, refuse};
 use crate::{
     EnsembleStep, Ensembling, FieldPath, RawModelConfig, backend_table::ENSEMBLE_PLATFORM,
 };
-
-type Result<T> = std::result::Result<T, At<EnsembleError>>;
-
-/// What is wrong with an ensemble.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EnsembleError {
-    /// A platform that is not for ensembles.
-    #[error(
-        "ensemble scheduling cannot be set for model '{ensemble}' whose platform is not ensemble"
-    )]
-    OtherPlatform {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// The platform of an ensemble, and no steps.
-    #[error("ensemble scheduling must be set for ensemble {ensemble} whose platform is ensemble")]
-    NoScheduling {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// An ensemble has no instances.
-    #[error("instance group should not be specified for ensemble '{ensemble}'")]
-    InstanceGroup {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// An ensemble has nothing to optimise.
-    #[error("optimization should not be specified for ensemble '{ensemble}'")]
-    Optimization {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// An ensemble has nothing to warm up.
-    #[error("model_warmup can not be specified for ensemble '{ensemble}'")]
-    Warmup {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// No steps.
-    #[error("must specify 'step' for ensemble '{ensemble}'")]
-    NoStep {
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// A step without one of its parts.
-    #[error("must specify '{field}' in step {step} of ensemble '{ensemble}'")]
-    IncompleteStep {
-        /// The part.
-        field: &'static str,
-        /// The number of the step, from 0.
-        step: usize,
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// A tensor that two steps write.
-    #[error(
-        "ensemble tensor '{tensor}' can appear in an output map only once for ensemble '{ensemble}' step {step}"
-    )]
-    WrittenTwice {
-        /// The tensor.
-        tensor: String,
-        /// The ensemble.
-        ensemble: String,
-        /// The number of the second step, from 0.
-        step: usize,
-    },
-    /// An input or output that no step has.
-    #[error("ensemble {side} '{tensor}' for ensemble {ensemble}' is not used")]
-    NotUsed {
-        /// Input or output.
-        side: &'static str,
-        /// The tensor.
-        tensor: String,
-        /// The ensemble.
-        ensemble: String,
-    },
-    /// An output that cannot be computed.
-    #[error("output '{output}' for ensemble '{ensemble}' is not written{}", missing(.tensor))]
-    NotWritten {
-        /// The output.
-        output: String,
-        /// The ensemble.
-        ensemble: String,
-        /// The tensor on the path to it that nothing provides, when it is another.
-        tensor: Option<String>,
-    },
-    /// A tensor that no step and no output reads.
-    #[error("ensemble tensor '{tensor}' is unused in ensemble '{ensemble}'")]
-    Unused {
-        /// The tensor.
-        tensor: String,
-        /// The ensemble.
-        ensemble: String,
-    },
-}
-
-fn missing(tensor: &Option<String>) -> String {
-    tensor.as_ref().map_or_else(String::new, |tensor| {
-        format!(": at least one of its depending tensors, '{tensor}', is not connected")
-    })
-}
 
 /// Ensemble tensors by name.
 type Graph<'a> = BTreeMap<&'a str, Node<'a>>;
@@ -137,10 +37,7 @@ pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Resul
 }
 
 /// All that is wrong with it, in Triton's order.
-pub(super) fn mistakes(
-    ensembling: &ModelEnsembling,
-    raw: &RawModelConfig,
-) -> Vec<At<EnsembleError>> {
+pub(super) fn mistakes(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<Mistake> {
     let mut found = fields(ensembling, raw);
     if found.is_empty() {
         match build_graph(ensembling, &raw.name) {
@@ -151,24 +48,36 @@ pub(super) fn mistakes(
     found
 }
 
-/// Fields that an ensemble does not have.
-fn fields(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
-    let ensemble = || raw.name.clone();
+/// Fields that an ensemble does not have, and steps, which it must have.
+fn fields(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<Mistake> {
+    let ensemble = &raw.name;
     let mut found = Vec::new();
     if raw.platform != ENSEMBLE_PLATFORM {
-        found.push(EnsembleError::OtherPlatform { ensemble: ensemble() }.at("ensemble_scheduling"));
+        found.push(mistake(
+            "ensemble_scheduling",
+            format!(
+                "ensemble scheduling cannot be set for model '{ensemble}' whose platform is not ensemble"
+            ),
+            "write `platform: \"ensemble\"` and no `backend`, or remove `ensemble_scheduling`",
+        ));
     }
-    if !raw.instance_group.is_empty() {
-        found.push(EnsembleError::InstanceGroup { ensemble: ensemble() }.at("instance_group"));
-    }
-    if raw.optimization.is_some() {
-        found.push(EnsembleError::Optimization { ensemble: ensemble() }.at("optimization"));
-    }
-    if !raw.model_warmup.is_empty() {
-        found.push(EnsembleError::Warmup { ensemble: ensemble() }.at("model_warmup"));
+    for (field, is_set, refusal) in [
+        ("instance_group", !raw.instance_group.is_empty(), "instance group should not"),
+        ("optimization", raw.optimization.is_some(), "optimization should not"),
+        ("model_warmup", !raw.model_warmup.is_empty(), "model_warmup can not"),
+    ] {
+        if is_set {
+            let text = format!("{refusal} be specified for ensemble '{ensemble}'");
+            let advice = format!("remove `{field}`: the models of the steps have their own");
+            found.push(mistake(field, text, advice));
+        }
     }
     if ensembling.step.is_empty() {
-        found.push(EnsembleError::NoStep { ensemble: ensemble() }.at("ensemble_scheduling"));
+        found.push(mistake(
+            "ensemble_scheduling",
+            format!("must specify 'step' for ensemble '{ensemble}'"),
+            "write a `step [ { ... } ]` for each model that the ensemble runs",
+        ));
     }
     found
 }
@@ -199,18 +108,27 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
             ("output_map", step.output_map.is_empty()),
         ];
         if let Some((field, _)) = missing.iter().find(|(_, is_missing)| *is_missing) {
-            let ensemble = ensemble.to_owned();
-            return Err(EnsembleError::IncompleteStep { field, step: index, ensemble }
-                .at(step_field(index).join(FieldPath::from(*field))));
+            let text = format!("must specify '{field}' in step {index} of ensemble '{ensemble}'");
+            let advice = match *field {
+                "model_name" => {
+                    "write `model_name: \"...\"`: the folder of the model in the repository"
+                }
+                _ => {
+                    "write an entry per tensor: `key` is the name in the step's model, `value` the one in the ensemble"
+                }
+            };
+            return refuse(step_field(index).field(field), text, advice);
         }
         let sources = step.input_map.values().map(String::as_str).collect::<Vec<_>>();
         for (output, tensor) in &step.output_map {
             let node = graph.entry(tensor).or_default();
             if node.is_written {
-                let (tensor, ensemble) = (tensor.clone(), ensemble.to_owned());
                 let field = step_field(index).field("output_map").named(output.clone());
-                return Err(EnsembleError::WrittenTwice { tensor, ensemble, step: index }
-                    .at(field.field("value")));
+                let text = format!(
+                    "ensemble tensor '{tensor}' can appear in an output map only once for ensemble '{ensemble}' step {index}"
+                );
+                let advice = "give one of the two another name in its `output_map`";
+                return refuse(field.field("value"), text, advice);
             }
             node.is_written = true;
             node.sources.clone_from(&sources);
@@ -224,14 +142,14 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
 
 /// All that is not connected. What follows from a mistake is none of its own: an output cannot be written where an input
 /// has another name.
-fn connections(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+fn connections(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<Mistake> {
     let mut found = unused_inputs(graph, raw);
     propagate_readiness(graph);
     let is_connected = found.is_empty();
     let outputs = raw.output.iter().map(|output| output.name.as_str());
     found.extend(outputs.filter_map(|name| match graph.get(name) {
         None => Some(not_used("output", name, raw)),
-        Some(node) if is_connected && !node.is_ready => Some(not_written(graph, name, &raw.name)),
+        Some(node) if is_connected && !node.is_ready => Some(not_written(graph, name, raw)),
         Some(_) => None,
     }));
     match found.is_empty() {
@@ -240,7 +158,7 @@ fn connections(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleEr
     }
 }
 
-fn unused_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+fn unused_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<Mistake> {
     let mut found = Vec::new();
     for input in &raw.input {
         match graph.get_mut(input.name.as_str()) {
@@ -251,10 +169,14 @@ fn unused_inputs(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<At<Ensemble
     found
 }
 
-fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> At<EnsembleError> {
-    let error =
-        EnsembleError::NotUsed { side, tensor: tensor.to_owned(), ensemble: raw.name.clone() };
-    error.at(FieldPath::from(side).named(tensor).field("name"))
+fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> Mistake {
+    let map = if side == "input" { "input_map" } else { "output_map" };
+    let fix = format!("name it as a `value` in the `{map}` of a step");
+    mistake(
+        FieldPath::from(side).named(tensor).field("name"),
+        format!("ensemble {side} '{tensor}' for ensemble {}' is not used", raw.name),
+        with_nearest(tensor, mapped(raw, map), &fix),
+    )
 }
 
 /// A tensor is ready when everything its step reads is.
@@ -278,7 +200,7 @@ fn propagate_readiness(graph: &mut Graph<'_>) {
 }
 
 /// Names the first tensor on the path to `output` that nothing provides.
-fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> At<EnsembleError> {
+fn not_written(graph: &Graph<'_>, output: &str, raw: &RawModelConfig) -> Mistake {
     let mut seen = BTreeSet::new();
     let mut last = output;
     let mut next = Some(output);
@@ -291,22 +213,54 @@ fn not_written(graph: &Graph<'_>, output: &str, ensemble: &str) -> At<EnsembleEr
             last = name;
         }
     }
-    EnsembleError::NotWritten {
-        output: output.to_owned(),
-        ensemble: ensemble.to_owned(),
-        tensor: (last != output).then(|| last.to_owned()),
-    }
-    .at(FieldPath::from("output").named(output).field("name"))
+    let missing = match last == output {
+        true => String::new(),
+        false => {
+            format!(": at least one of its depending tensors, '{last}', is not connected")
+        }
+    };
+    mistake(
+        FieldPath::from("output").named(output).field("name"),
+        format!("output '{output}' for ensemble '{}' is not written{missing}", raw.name),
+        nothing_writes(last, raw),
+    )
 }
 
-fn unused_tensors(graph: &Graph<'_>, raw: &RawModelConfig) -> Vec<At<EnsembleError>> {
+fn nothing_writes(tensor: &str, raw: &RawModelConfig) -> String {
+    let written = mapped(raw, "output_map");
+    let inputs = raw.input.iter().map(|input| input.name.as_str());
+    let others = written.into_iter().chain(inputs).filter(|name| *name != tensor).collect();
+    let fix = format!(
+        "`{tensor}` must be an input of the ensemble or a `value` in the `output_map` of a step that can run"
+    );
+    with_nearest(tensor, others, &fix)
+}
+
+fn advice_of_unused(tensor: &str, raw: &RawModelConfig) -> String {
+    if mapped(raw, "output_map").contains(&tensor) {
+        let read = mapped(raw, "input_map").into_iter();
+        let others = read.chain(raw.output.iter().map(|output| output.name.as_str())).collect();
+        let fix = "remove the entry from the step's `output_map`, or use the tensor in another step or as an output";
+        return with_nearest(tensor, others, fix);
+    }
+    nothing_writes(tensor, raw)
+}
+
+fn with_nearest(name: &str, known: Vec<&str>, fix: &str) -> String {
+    let near = suggest::nearest(name, known.into_iter().filter(|known| *known != name));
+    match near.first() {
+        Some(near) => format!("did you mean `{near}`? Otherwise {fix}"),
+        None => fix.to_owned(),
+    }
+}
+
+fn unused_tensors(graph: &Graph<'_>, raw: &RawModelConfig) -> Vec<Mistake> {
     let is_output = |name: &str| raw.output.iter().any(|o| o.name == name);
     let is_used = |n: &Node<'_>| n.is_ready && n.is_read;
     let unused = graph.iter().filter(|(name, n)| !is_output(name) && !is_used(n));
     let found = unused.map(|(tensor, _)| {
-        let field = map_entry(raw, tensor);
-        let (tensor, ensemble) = ((*tensor).to_owned(), raw.name.clone());
-        EnsembleError::Unused { tensor, ensemble }.at(field)
+        let text = format!("ensemble tensor '{tensor}' is unused in ensemble '{}'", raw.name);
+        mistake(map_entry(raw, tensor), text, advice_of_unused(tensor, raw))
     });
     found.collect()
 }
@@ -328,7 +282,7 @@ fn map_entry(raw: &RawModelConfig, tensor: &str) -> FieldPath {
 }
 
 /// The ensemble's names of the tensors in all `input_map`s or `output_map`s.
-pub(super) fn mapped<'a>(raw: &'a RawModelConfig, map: &str) -> Vec<&'a str> {
+fn mapped<'a>(raw: &'a RawModelConfig, map: &str) -> Vec<&'a str> {
     let steps = match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => &ensembling.step[..],
         _ => &[],

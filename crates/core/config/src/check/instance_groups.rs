@@ -5,117 +5,13 @@ use galatea_proto::inference::{
 };
 
 use super::{
-    at::{About, At},
     context::CheckContext,
+    mistake::{Result, element_of, inside, refuse},
 };
 use crate::{
     FieldPath, InstanceGroup, InstanceKind, MissingGpus, NormalizedConfig, RateLimiter,
     RateLimiterResource, RawModelConfig,
 };
-
-type Result<T> = std::result::Result<T, At<InstanceGroupError>>;
-
-/// What is wrong with the instance groups of a model.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum InstanceGroupError {
-    /// There is none, which only a configuration without defaults can lack.
-    #[error("must specify one or more 'instance group's for {model}")]
-    None {
-        /// The model.
-        model: String,
-    },
-    /// Its kind does not go with its GPUs.
-    #[error("instance group {group} of model {model} {problem}")]
-    Kind {
-        /// The group.
-        group: String,
-        /// The model.
-        model: String,
-        /// What is wrong.
-        problem: KindProblem,
-    },
-    /// Profiles are for TensorRT.
-    #[error(
-        "instance group {group} of model {model} and platform {platform}specifies profile field which is \
-         only supported for TensorRT models"
-    )]
-    ProfileWithoutTensorrt {
-        /// The group.
-        group: String,
-        /// The model.
-        model: String,
-        /// Its platform.
-        platform: String,
-    },
-    /// A profile without a name.
-    #[error("profile name must not be empty")]
-    EmptyProfile,
-    /// A profile that is no number.
-    #[error(
-        "instance group {group} of model {model} and platform tensorrt_plan specifies invalid profile \
-         {profile}. The field should contain the string representation of a non-negative integer."
-    )]
-    InvalidProfile {
-        /// The group.
-        group: String,
-        /// The model.
-        model: String,
-        /// The profile.
-        profile: String,
-    },
-}
-
-/// How a kind does not go with the GPUs of a group or of the server.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum KindProblem {
-    /// GPUs on a group that does not run on them.
-    #[error("has kind {kind} but specifies one or more GPUs")]
-    GpusNotUsed {
-        /// The kind, as it is written.
-        kind: &'static str,
-    },
-    /// The server runs nothing on GPUs.
-    #[error("has kind KIND_GPU but server does not support GPUs")]
-    NoSupport,
-    /// The server has none.
-    #[error("has kind KIND_GPU but no GPUs are available")]
-    NoneAvailable,
-    /// The group names none.
-    #[error("has kind KIND_GPU but specifies no GPUs")]
-    NoneNamed,
-    /// The server does not have this one, or cannot use it.
-    #[error(
-        "specifies invalid or unsupported gpu id {gpu}. GPUs with at least the minimum required CUDA compute \
-         compatibility of {min_compute_capability:.6} are: {available}"
-    )]
-    UnknownGpu {
-        /// The index in the configuration.
-        gpu: i32,
-        /// The server's limit.
-        min_compute_capability: f64,
-        /// The indices of those there are, with commas between.
-        available: String,
-    },
-    /// AUTO, which defaults replace.
-    #[error("has unexpected kind KIND_AUTO")]
-    Auto,
-    /// A number that is no kind.
-    #[error("has unexpected kind {0}")]
-    Unknown(i32),
-}
-
-impl KindProblem {
-    fn field(&self, group: &ModelInstanceGroup) -> FieldPath {
-        match self {
-            Self::GpusNotUsed { .. } => "gpus".into(),
-            Self::UnknownGpu { gpu, .. } => {
-                let index = group.gpus.iter().position(|g| g == gpu).unwrap_or_default();
-                FieldPath::from("gpus").index(index)
-            }
-            _ => "kind".into(),
-        }
-    }
-}
 
 pub(super) fn check(
     config: &NormalizedConfig,
@@ -123,17 +19,18 @@ pub(super) fn check(
 ) -> Result<Vec<InstanceGroup>> {
     let raw = &config.raw;
     if raw.instance_group.is_empty() {
-        return Err(InstanceGroupError::None { model: raw.name.clone() }.at("instance_group"));
+        let text = format!("must specify one or more 'instance group's for {}", raw.name);
+        return refuse("instance_group", text, "write `instance_group [ { count: 1 } ]`");
     }
     let groups = raw.instance_group.iter().enumerate().map(|(index, group)| {
-        let inside = |error: At<_>| error.inside(FieldPath::from("instance_group").index(index));
+        let inside = || inside(element_of("instance_group", index));
         let is_automatic = config.automatic_cpu_groups.contains(&index);
         let stands_for_gpus = runs_on_cpu_instead(group, is_automatic, context);
         let kind = match stands_for_gpus {
             true => InstanceKind::Cpu,
-            false => check_kind(group, raw, context).map_err(inside)?,
+            false => check_kind(group, &raw.name, context).map_err(inside())?,
         };
-        check_profiles(group, raw).map_err(inside)?;
+        check_profiles(group, raw).map_err(inside())?;
         let count = u32::try_from(group.count).unwrap_or_default().max(1);
         let gpus = group.gpus.iter().filter_map(|&g| u32::try_from(g).ok());
         Ok(InstanceGroup {
@@ -191,71 +88,97 @@ fn rate_limiter(limiter: &ModelRateLimiter) -> RateLimiter {
 
 fn check_kind(
     group: &ModelInstanceGroup,
-    raw: &RawModelConfig,
+    model: &str,
     context: &CheckContext<'_>,
 ) -> Result<InstanceKind> {
-    kind(group, context).map_err(|problem| {
-        let field = problem.field(group);
-        let (group, model) = (group.name.clone(), raw.name.clone());
-        InstanceGroupError::Kind { group, model, problem }.at(field)
-    })
-}
-
-fn kind(
-    group: &ModelInstanceGroup,
-    context: &CheckContext<'_>,
-) -> std::result::Result<InstanceKind, KindProblem> {
-    let has_gpus = !group.gpus.is_empty();
+    let refuse = |field: FieldPath, problem: String, advice: &str| {
+        let text = format!("instance group {} of model {model} {problem}", group.name);
+        refuse(field, text, advice)
+    };
     match Kind::try_from(group.kind) {
-        Ok(kind @ (Kind::Model | Kind::Cpu)) if has_gpus => {
-            Err(KindProblem::GpusNotUsed { kind: kind.as_str_name() })
+        Ok(kind @ (Kind::Model | Kind::Cpu)) if !group.gpus.is_empty() => {
+            let problem = format!("has kind {} but specifies one or more GPUs", kind.as_str_name());
+            refuse("gpus".into(), problem, "remove `gpus`, or write `kind: KIND_GPU`")
         }
         Ok(Kind::Model) => Ok(InstanceKind::Model),
         Ok(Kind::Cpu) => Ok(InstanceKind::Cpu),
-        Ok(Kind::Gpu) => gpu_problem(&group.gpus, context).map_or(Ok(InstanceKind::Gpu), Err),
-        Ok(Kind::Auto) => Err(KindProblem::Auto),
-        Err(_) => Err(KindProblem::Unknown(group.kind)),
+        Ok(Kind::Gpu) => match gpu_problem(&group.gpus, context) {
+            None => Ok(InstanceKind::Gpu),
+            Some((field, problem, advice)) => refuse(field, problem, advice),
+        },
+        Ok(Kind::Auto) => {
+            let advice = "write `kind: KIND_CPU` or `kind: KIND_GPU`";
+            refuse("kind".into(), "has unexpected kind KIND_AUTO".to_owned(), advice)
+        }
+        Err(_) => {
+            let problem = format!("has unexpected kind {}", group.kind);
+            let advice =
+                "write `KIND_AUTO`, `KIND_CPU`, `KIND_GPU` or `KIND_MODEL`, or leave out `kind`";
+            refuse("kind".into(), problem, advice)
+        }
     }
 }
 
-fn gpu_problem(gpus: &[i32], context: &CheckContext<'_>) -> Option<KindProblem> {
+/// How GPUs of a group do not go with those of the server: field, problem and advice.
+fn gpu_problem(
+    gpus: &[i32],
+    context: &CheckContext<'_>,
+) -> Option<(FieldPath, String, &'static str)> {
     let available = context.available_gpus;
+    let no_gpu = "this server sees no GPU: write `kind: KIND_CPU`, leave out `kind` to use a GPU where there is one, or give the \
+         server `--gpu-groups=cpu`, which runs such groups on the CPU. If the machine has a GPU, look whether \
+         `nvidia-smi` finds it";
+    let of_kind = |problem: &str, advice| Some(("kind".into(), problem.to_owned(), advice));
     if !context.supports_gpus {
-        return Some(KindProblem::NoSupport);
+        return of_kind("has kind KIND_GPU but server does not support GPUs", no_gpu);
+    }
+    if gpus.is_empty() && available.is_empty() {
+        return of_kind("has kind KIND_GPU but no GPUs are available", no_gpu);
     }
     if gpus.is_empty() {
-        let is_any = !available.is_empty();
-        return Some(if is_any { KindProblem::NoneNamed } else { KindProblem::NoneAvailable });
+        let advice = "name them, for example `gpus: [ 0 ]`";
+        return of_kind("has kind KIND_GPU but specifies no GPUs", advice);
     }
-    let is_unknown = |&&gpu: &&i32| !u32::try_from(gpu).is_ok_and(|g| available.contains(&g));
-    let gpu = *gpus.iter().find(is_unknown)?;
-    let available = available.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    let min_compute_capability = context.min_compute_capability;
-    Some(KindProblem::UnknownGpu { gpu, min_compute_capability, available })
+    let is_unknown = |&gpu: &i32| !u32::try_from(gpu).is_ok_and(|g| available.contains(&g));
+    let index = gpus.iter().position(is_unknown)?;
+    let listed = available.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let problem = format!(
+        "specifies invalid or unsupported gpu id {}. GPUs with at least the minimum required CUDA compute compatibility of \
+         {:.6} are: {listed}",
+        gpus.get(index)?,
+        context.min_compute_capability
+    );
+    let advice = match available {
+        [] => {
+            "this server sees no GPU: write `kind: KIND_CPU` without `gpus`, or give the server `--gpu-groups=cpu`, which \
+             runs such groups on the CPU. If the machine has a GPU, look whether `nvidia-smi` finds it"
+        }
+        _ => "leave out `gpus` to use all there are",
+    };
+    Some((element_of("gpus", index), problem, advice))
 }
 
+/// Profiles are for TensorRT.
 fn check_profiles(group: &ModelInstanceGroup, raw: &RawModelConfig) -> Result<()> {
     let Some(first) = group.profile.first() else {
         return Ok(());
     };
-    let (group_name, model) = (group.name.clone(), raw.name.clone());
+    let subject = format!("instance group {} of model {} and platform", group.name, raw.name);
+    let refuse =
+        |text| refuse("profile", text, "remove `profile`: no TensorRT engine runs in this server");
     if raw.platform != "tensorrt_plan" {
-        let platform = raw.platform.clone();
-        return Err(InstanceGroupError::ProfileWithoutTensorrt {
-            group: group_name,
-            model,
-            platform,
-        }
-        .at("profile"));
+        return refuse(format!(
+            "{subject} {}specifies profile field which is only supported for TensorRT models",
+            raw.platform
+        ));
     }
     let is_index = |p: &String| p.parse::<u32>().is_ok_and(|i| i <= i32::MAX as u32);
     match group.profile.iter().find(|p| !is_index(p)) {
         None => Ok(()),
-        Some(_) if first.is_empty() => Err(InstanceGroupError::EmptyProfile.at("profile")),
-        Some(profile) => {
-            let profile = profile.clone();
-            Err(InstanceGroupError::InvalidProfile { group: group_name, model, profile }
-                .at("profile"))
-        }
+        Some(_) if first.is_empty() => refuse("profile name must not be empty".to_owned()),
+        Some(profile) => refuse(format!(
+            "{subject} tensorrt_plan specifies invalid profile {profile}. The field should contain the string \
+             representation of a non-negative integer."
+        )),
     }
 }

@@ -2,7 +2,7 @@
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
-use super::at::{About, At};
+use super::mistake::{Result, element_of, refuse};
 use crate::{FieldPath, RawModelConfig};
 
 /// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
@@ -17,63 +17,30 @@ pub(crate) const MAX_WARMUP_COUNT: u64 = 100_000;
 /// Requests of one warm-up sample. Each is held until all were executed together.
 pub(crate) const MAX_WARMUP_BATCH: u64 = 65_536;
 
-/// A count beyond what the server makes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} of model '{model}' is {value}, the limit is {limit}: {fix}")]
-pub struct LimitError {
-    /// The path of the field.
-    field: &'static str,
-    /// The model.
-    model: String,
-    /// As given.
-    value: u64,
-    /// The largest that works.
-    limit: u64,
-    /// What to do.
-    fix: &'static str,
-}
-
 /// What each instance of a model costs.
-pub(super) fn check(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
+pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
         let fix = "all groups together must not have more instances";
-        return refuse(raw, INSTANCES, instances, MAX_INSTANCES, fix);
+        let path = element_of("instance_group", largest_group(raw)).field("count");
+        return exceeded(path, raw, "instance_group.count", (instances, MAX_INSTANCES), fix);
     }
-    check_warmup(raw)
-}
-
-fn check_warmup(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     for (index, sample) in raw.model_warmup.iter().enumerate() {
-        let within = FieldPath::from("model_warmup").index(index);
-        for (field, name, value, limit, fix) in [
-            (
-                WARMUP_COUNT,
-                "count",
-                sample.count,
-                MAX_WARMUP_COUNT,
-                "few executions warm a model up",
-            ),
-            (
-                WARMUP_BATCH,
-                "batch_size",
-                sample.batch_size,
-                MAX_WARMUP_BATCH,
-                "use a smaller batch",
-            ),
-        ] {
-            let value = u64::from(value);
-            if value > limit {
-                return refuse_at(within.field(name), raw, field, (value, limit), fix);
-            }
+        let within = element_of("model_warmup", index);
+        let (count, batch_size) = (u64::from(sample.count), u64::from(sample.batch_size));
+        if count > MAX_WARMUP_COUNT {
+            let (path, fix) = (within.field("count"), "few executions warm a model up");
+            let values = (count, MAX_WARMUP_COUNT);
+            return exceeded(path, raw, "model_warmup.count", values, fix);
+        }
+        if batch_size > MAX_WARMUP_BATCH {
+            let (path, fix) = (within.field("batch_size"), "use a smaller batch");
+            let values = (batch_size, MAX_WARMUP_BATCH);
+            return exceeded(path, raw, "model_warmup.batch_size", values, fix);
         }
     }
     Ok(())
 }
-
-const WARMUP_COUNT: &str = "model_warmup.count";
-const WARMUP_BATCH: &str = "model_warmup.batch_size";
-const INSTANCES: &str = "instance_group.count";
 
 fn largest_group(raw: &RawModelConfig) -> usize {
     let groups = raw.instance_group.iter().enumerate();
@@ -81,7 +48,7 @@ fn largest_group(raw: &RawModelConfig) -> usize {
 }
 
 /// Before anything else is done with the steps.
-pub(super) fn check_steps(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
+pub(super) fn check_steps(raw: &RawModelConfig) -> Result<()> {
     let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &raw.scheduling_choice else {
         return Ok(());
     };
@@ -89,32 +56,20 @@ pub(super) fn check_steps(raw: &RawModelConfig) -> Result<(), At<LimitError>> {
     if steps <= MAX_STEPS {
         return Ok(());
     }
-    let fix = "make ensembles of its parts, and one of these";
-    refuse(raw, "ensemble_scheduling.step", steps, MAX_STEPS, fix)
+    let (field, fix) =
+        ("ensemble_scheduling.step", "make ensembles of its parts, and one of these");
+    exceeded(field, raw, field, (steps, MAX_STEPS), fix)
 }
 
-fn refuse(
+fn exceeded(
+    path: impl Into<FieldPath>,
     raw: &RawModelConfig,
-    field: &'static str,
-    value: u64,
-    limit: u64,
-    fix: &'static str,
-) -> Result<(), At<LimitError>> {
-    let path = match field {
-        INSTANCES => FieldPath::from("instance_group").index(largest_group(raw)).field("count"),
-        _ => FieldPath::from(field),
-    };
-    refuse_at(path, raw, field, (value, limit), fix)
-}
-
-fn refuse_at(
-    path: FieldPath,
-    raw: &RawModelConfig,
-    field: &'static str,
+    field: &str,
     (value, limit): (u64, u64),
-    fix: &'static str,
-) -> Result<(), At<LimitError>> {
-    Err(LimitError { field, model: raw.name.clone(), value, limit, fix }.at(path))
+    fix: &str,
+) -> Result<()> {
+    let model = &raw.name;
+    refuse(path, format!("{field} of model '{model}' is {value}, the limit is {limit}: {fix}"), "")
 }
 
 fn instance_count(raw: &RawModelConfig) -> u64 {

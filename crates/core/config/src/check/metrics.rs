@@ -2,44 +2,25 @@
 
 use galatea_proto::inference::{ModelMetrics, model_metrics::metric_control::MetricOptions};
 
-use super::at::{About, At};
-use crate::FieldPath;
+use super::mistake::{Result, element_of, inside, refuse};
 
-/// What a part of `model_metrics` lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MetricsError {
-    /// No identifier.
-    #[error("metric control must specify 'metric_identifier'")]
-    NoIdentifier,
-    /// No family.
-    #[error("metric identifier must specify non-empty 'family'")]
-    NoFamily,
-    /// No options.
-    #[error("metric control must specify 'histogram_options'")]
-    NoOptions,
-    /// No buckets.
-    #[error("histogram options must specify non-empty 'buckets'")]
-    NoBuckets,
-}
-
-pub(super) fn check(metrics: Option<&ModelMetrics>) -> Result<(), At<MetricsError>> {
+pub(super) fn check(metrics: Option<&ModelMetrics>) -> Result<()> {
     for (index, control) in metrics.iter().flat_map(|m| &m.metric_control).enumerate() {
-        let of = |field| {
-            FieldPath::from("model_metrics.metric_control")
-                .index(index)
-                .join(FieldPath::from(field))
-        };
-        match (&control.metric_identifier, &control.metric_options) {
-            (None, _) => return Err(MetricsError::NoIdentifier.at(of(""))),
+        let (field, text) = match (&control.metric_identifier, &control.metric_options) {
+            (None, _) => ("", "metric control must specify 'metric_identifier'"),
             (Some(identifier), _) if identifier.family.is_empty() => {
-                return Err(MetricsError::NoFamily.at(of("metric_identifier.family")));
+                ("metric_identifier.family", "metric identifier must specify non-empty 'family'")
             }
-            (_, None) => return Err(MetricsError::NoOptions.at(of(""))),
+            (_, None) => ("", "metric control must specify 'histogram_options'"),
             (_, Some(MetricOptions::HistogramOptions(o))) if o.buckets.is_empty() => {
-                return Err(MetricsError::NoBuckets.at(of("histogram_options.buckets")));
+                ("histogram_options.buckets", "histogram options must specify non-empty 'buckets'")
             }
-            _ => {}
-        }
+            _ => continue,
+        };
+        let advice = "write `metric_control { metric_identifier { family: \"nv_inference_first_response_histogram_ms\" } \
+                      histogram_options { buckets: [ 10, 100, 1000 ] } }`";
+        return refuse(field, text, advice)
+            .map_err(inside(element_of("model_metrics.metric_control", index)));
     }
     Ok(())
 }

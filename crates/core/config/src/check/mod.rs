@@ -1,18 +1,15 @@
 //! Refuses configurations that cannot work, in Triton's words, and builds the checked form.
 
-mod advice;
 mod all;
-mod at;
 mod batch_delay;
 mod batch_io;
 mod context;
-mod data_type;
 mod element;
 mod ensemble;
-mod error;
 mod instance_groups;
 mod limits;
 mod metrics;
+mod mistake;
 mod names;
 mod optimization;
 mod padding;
@@ -24,38 +21,15 @@ mod step_models;
 mod tensors;
 mod warmup;
 
-use std::collections::BTreeMap;
+use galatea_proto::inference::{self, model_config::SchedulingChoice};
+use galatea_types::{Code, DataType};
 
-use galatea_proto::inference::{
-    ModelSequenceBatching, ModelVersionPolicy, model_config::SchedulingChoice,
-};
-
-use self::at::{About, At};
-pub use self::{
-    batch_io::BatchIoError,
-    context::CheckContext,
-    ensemble::EnsembleError,
-    error::ConfigError,
-    instance_groups::{InstanceGroupError, KindProblem},
-    limits::LimitError,
-    metrics::MetricsError,
-    names::NameError,
-    padding::PaddingError,
-    response_cache::ResponseCacheError,
-    scheduling::BatchingError,
-    sequence::SequenceError,
-    states::StateError,
-    step_models::{StepError, StepModelError},
-    tensors::{TensorError, TensorProblem},
-    warmup::WarmupError,
-};
+pub use self::context::CheckContext;
+use self::mistake::{Result, inside, mistake, refuse};
 use crate::{
-    BatchInput, BatchOutput, FieldPath, InstanceGroup, ModelConfig, NormalizedConfig,
-    RawModelConfig, Scheduling, SequenceBatching, SequenceState, TensorSpec, VersionPolicy,
-    backend_table::ENSEMBLE_PLATFORM,
+    InstanceGroup, ModelConfig, NormalizedConfig, RawModelConfig, Scheduling, TensorSpec,
+    VersionPolicy, backend_table::ENSEMBLE_PLATFORM, draft,
 };
-
-type Result<T> = std::result::Result<T, At<ConfigError>>;
 
 impl ModelConfig {
     /// Checks a normalised configuration; see [`crate::normalize`].
@@ -69,9 +43,7 @@ impl ModelConfig {
         config: impl Into<NormalizedConfig>,
         context: &CheckContext<'_>,
     ) -> galatea_types::Result<ModelConfig> {
-        let config = config.into();
-        let raw = config.raw.clone();
-        checked(config, context).map_err(|error| advice::into_error(error, &raw))
+        checked(config.into(), context).map_err(|found| found.into_unplaced_error(Code::InvalidArg))
     }
 }
 
@@ -91,12 +63,13 @@ impl NormalizedConfig {
         let raw = &self.raw;
         let checked = polled(raw, context).and_then(|polled| {
             if is_complete {
-                tensors(raw)?;
-                batch_io(raw)?;
+                tensors::check_inputs(raw)?;
+                tensors::check_outputs(raw)?;
+                batch_io::check(raw)?;
             }
             Ok(polled.version_policy)
         });
-        checked.map_err(|error| advice::into_error(error, raw))
+        checked.map_err(|found| found.into_unplaced_error(Code::InvalidArg))
     }
 
     /// Looks at the instance groups, which no backend completes either.
@@ -104,11 +77,11 @@ impl NormalizedConfig {
     /// # Errors
     /// As those of [`ModelConfig::check`].
     pub fn check_instance_groups(&self, context: &CheckContext<'_>) -> galatea_types::Result<()> {
-        let checked = limits::check(&self.raw).map_err(At::widen).and_then(|()| {
+        let checked = limits::check(&self.raw).and_then(|()| {
             let scheduling = scheduling(&self.raw)?;
             instance_groups(self, &scheduling, context)
         });
-        checked.map(drop).map_err(|error| advice::into_error(error, &self.raw))
+        checked.map(drop).map_err(|found| found.into_unplaced_error(Code::InvalidArg))
     }
 }
 
@@ -121,27 +94,27 @@ struct Polled {
 }
 
 fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
-    names::check(raw, context).map_err(At::widen)?;
-    limits::check_steps(raw).map_err(At::widen)?;
-    let version_policy = version_policy(raw.version_policy.as_ref(), &raw.name)?;
+    names::check(raw, context)?;
+    limits::check_steps(raw)?;
+    let version_policy = version_policy(raw)?;
     let max_batch_size = max_batch_size(raw)?;
     let scheduling = scheduling(raw)?;
-    response_cache::check(raw).map_err(At::widen)?;
-    metrics::check(raw.model_metrics.as_ref()).map_err(At::widen)?;
+    response_cache::check(raw)?;
+    metrics::check(raw.model_metrics.as_ref())?;
     Ok(Polled { version_policy, max_batch_size, scheduling })
 }
 
 fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
     let raw = &config.raw;
     let Polled { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
-    limits::check(raw).map_err(At::widen)?;
+    limits::check(raw)?;
     let instance_groups = instance_groups(&config, &scheduling, context)?;
-    let (inputs, outputs) = tensors(raw)?;
-    let (batch_inputs, batch_outputs) = batch_io(raw)?;
+    let (inputs, outputs) = (tensors::check_inputs(raw)?, tensors::check_outputs(raw)?);
+    let (batch_inputs, batch_outputs) = batch_io::check(raw)?;
     if let Scheduling::Sequence(sequences) = &mut scheduling {
-        sequences.states = states(raw)?;
+        sequences.states = states::check(raw)?;
     }
-    let learns_delay = batch_delay::check(raw, &scheduling).map_err(At::widen)?;
+    let learns_delay = batch_delay::check(raw, &scheduling)?;
     if let Scheduling::Dynamic(dynamic) = &mut scheduling
         && learns_delay
     {
@@ -158,11 +131,8 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         let source = inputs.iter().find(|input| input.name == batch_input.source);
         execution_inputs.extend(batch_input.specs(source));
     }
-    let parameters = parameters(raw);
-    let padding = padding::check(&parameters, max_batch_size > 0, &inputs, &outputs);
-    let padding = padding.map_err(|error| {
-        error.map(|error| ConfigError::Padding { model: raw.name.clone(), error })
-    })?;
+    let parameters = draft::parameters(raw);
+    let padding = padding::check(raw, &parameters, &inputs, &outputs)?;
     Ok(ModelConfig {
         name: raw.name.as_str().into(),
         platform: raw.platform.clone(),
@@ -183,79 +153,61 @@ fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<Model
         padding,
         parameters,
         metric_tags: raw.metric_tags.clone(),
-        warmups: warmup::check(raw).map_err(At::widen)?,
+        warmups: warmup::check(raw)?,
         is_decoupled: raw.model_transaction_policy.is_some_and(|p| p.decoupled),
         raw: config.raw,
     })
 }
 
-fn version_policy(policy: Option<&ModelVersionPolicy>, model: &str) -> Result<VersionPolicy> {
-    let Some(policy) = policy else {
-        return Err(ConfigError::NoVersionPolicy { model: model.to_owned() }.at("version_policy"));
+fn version_policy(raw: &RawModelConfig) -> Result<VersionPolicy> {
+    let Some(policy) = &raw.version_policy else {
+        let text = format!("must specify 'version policy' for {}", raw.name);
+        let advice = "write `version_policy { latest { num_versions: 1 } }`";
+        return refuse("version_policy", text, advice);
     };
     Ok(VersionPolicy::from(policy))
 }
 
 fn max_batch_size(raw: &RawModelConfig) -> Result<u32> {
-    let model = || raw.name.clone();
-    u32::try_from(raw.max_batch_size)
-        .map_err(|_| ConfigError::NegativeBatchSize { model: model() }.at("max_batch_size"))
+    u32::try_from(raw.max_batch_size).map_err(|_| {
+        let text = format!("'max_batch_size' must be non-negative value for {}", raw.name);
+        let advice =
+            "write the most requests that one batch may hold, or 0 for a model without a batch dimension";
+        mistake("max_batch_size", text, advice)
+    })
 }
 
 /// Which scheduler a model gets.
 fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
-    let model = || raw.name.clone();
     match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
-            ensemble::check(ensembling, raw).map(Scheduling::Ensemble).map_err(At::widen)
+            ensemble::check(ensembling, raw).map(Scheduling::Ensemble)
         }
         _ if raw.platform == ENSEMBLE_PLATFORM => {
-            let error = EnsembleError::NoScheduling { ensemble: model() };
-            Err(error.at("platform").widen())
+            let text = format!(
+                "ensemble scheduling must be set for ensemble {} whose platform is ensemble",
+                raw.name
+            );
+            let advice = "write `ensemble_scheduling { step [ { model_name: \"...\" model_version: -1 input_map { ... } \
+                          output_map { ... } } ] }`";
+            refuse("platform", text, advice)
         }
         Some(SchedulingChoice::DynamicBatching(dynamic)) => {
-            let dynamic = scheduling::check_dynamic(dynamic, raw.max_batch_size);
-            dynamic.map(Scheduling::Dynamic).map_err(|error| {
-                let error = error.map(|error| ConfigError::Batching { model: model(), error });
-                error.inside("dynamic_batching")
-            })
+            let checked = scheduling::check_dynamic(dynamic, raw).map(Scheduling::Dynamic);
+            checked.map_err(inside("dynamic_batching"))
         }
         Some(SchedulingChoice::SequenceBatching(batcher)) => {
-            sequences(batcher, raw).map(Scheduling::Sequence)
+            let checked = sequence::check(batcher, raw).map(Scheduling::Sequence);
+            checked.map_err(inside("sequence_batching"))
         }
         None => Ok(Scheduling::Direct),
     }
 }
 
-fn sequences(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceBatching> {
-    sequence::check(batcher, raw.max_batch_size)
-        .map_err(|error| {
-            error.map(|error| ConfigError::Sequence { model: raw.name.clone(), error })
-        })
-        .map_err(|error| error.inside("sequence_batching"))
-}
-
-fn states(raw: &RawModelConfig) -> Result<Vec<SequenceState>> {
-    let Some(SchedulingChoice::SequenceBatching(batcher)) = &raw.scheduling_choice else {
-        return Ok(Vec::new());
-    };
-    let state = |(index, state)| {
-        let field = FieldPath::from("sequence_batching.state").index(index);
-        states::check(state).map_err(|error| error.inside(field).widen())
-    };
-    batcher.state.iter().enumerate().map(state).collect()
-}
-
-fn batch_io(raw: &RawModelConfig) -> Result<(Vec<BatchInput>, Vec<BatchOutput>)> {
-    batch_io::check(raw)
-        .map_err(|error| error.map(|error| ConfigError::BatchIo { model: raw.name.clone(), error }))
-}
-
-fn tensors(raw: &RawModelConfig) -> Result<(Vec<TensorSpec>, Vec<TensorSpec>)> {
-    let of_model =
-        |error: At<_>| error.map(|error| ConfigError::Tensor { model: raw.name.clone(), error });
-    let inputs = tensors::check_inputs(raw).map_err(of_model)?;
-    Ok((inputs, tensors::check_outputs(raw).map_err(of_model)?))
+/// The data type of this number in the message; `None` for the invalid type and for numbers no type has.
+fn data_type(number: i32) -> Option<DataType> {
+    let name = inference::DataType::try_from(number).ok()?.as_str_name();
+    DataType::ALL.into_iter().find(|data_type| data_type.config_name() == name)
 }
 
 fn instance_groups(
@@ -265,12 +217,8 @@ fn instance_groups(
 ) -> Result<Vec<InstanceGroup>> {
     match scheduling {
         Scheduling::Ensemble(_) => Ok(Vec::new()),
-        _ => instance_groups::check(config, context).map_err(At::widen),
+        _ => instance_groups::check(config, context),
     }
-}
-
-fn parameters(raw: &RawModelConfig) -> BTreeMap<String, String> {
-    raw.parameters.iter().map(|(k, v)| (k.clone(), v.string_value.clone())).collect()
 }
 
 #[cfg(test)]

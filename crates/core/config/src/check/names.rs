@@ -1,89 +1,71 @@
 //! Name, platform and backend of a model.
 
 use super::{
-    at::{About, At},
     context::CheckContext,
+    mistake::{Result, refuse},
 };
 use crate::{
     RawModelConfig,
-    backend_table::{ENSEMBLE_PLATFORM, backend_for_platform, has_platforms},
+    backend_advice::{NAME_A_BACKEND, backend_of, platform_advice},
+    backend_table::{ENSEMBLE_PLATFORM, backend_for_platform, platforms_of},
 };
 
-/// What is wrong with name, platform or backend.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
-    /// No name, which only a configuration without defaults can lack.
-    #[error("model configuration must specify 'name'")]
-    NoName,
-    /// The folder has another name.
-    #[error(
-        "unexpected directory name '{directory}' for model '{model}', directory name must equal model name"
-    )]
-    OtherDirectory {
-        /// The name of the folder.
-        directory: String,
-        /// The name in the configuration.
-        model: String,
-    },
-    /// Neither platform nor backend is given.
-    #[error("must specify 'platform' or 'backend' for '{model}'")]
-    NoBackend {
-        /// The model.
-        model: String,
-    },
-    /// No backend has this platform.
-    #[error("unexpected platform type '{platform}' for {model}")]
-    UnknownPlatform {
-        /// The platform.
-        platform: String,
-        /// The model.
-        model: String,
-    },
-    /// An ensemble has no backend.
-    #[error("Ensemble model '{model}' must have platform type 'ensemble' and empty backend type")]
-    EnsembleWithBackend {
-        /// The ensemble.
-        model: String,
-    },
-    /// The platform belongs to another backend.
-    #[error("unexpected 'platform' and 'backend' pair, got:{platform}, {backend}")]
-    OtherBackend {
-        /// The platform.
-        platform: String,
-        /// The backend.
-        backend: String,
-    },
-}
-
-pub(super) fn check(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<(), At<NameError>> {
-    let RawModelConfig { name, platform, backend, .. } = raw;
-    let model = || name.clone();
-    if name.is_empty() {
-        return Err(NameError::NoName.at("name"));
+pub(super) fn check(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<()> {
+    let RawModelConfig { name: model, platform, backend, .. } = raw;
+    let directory = context.directory_name;
+    if model.is_empty() {
+        let text = "model configuration must specify 'name'";
+        return refuse("name", text, "write `name: \"...\"`: the name of the folder");
     }
-    if name != context.directory_name {
-        let directory = context.directory_name.to_owned();
-        return Err(NameError::OtherDirectory { directory, model: model() }.at("name"));
+    if model != directory {
+        let text = format!(
+            "unexpected directory name '{directory}' for model '{model}', directory name must equal model name"
+        );
+        let advice = format!(
+            "write `name: \"{directory}\"`, leave out `name`, or call the folder `{model}`"
+        );
+        return refuse("name", text, advice);
     }
     let is_ensemble = platform == ENSEMBLE_PLATFORM;
     match (backend.is_empty(), is_ensemble) {
-        (true, false) if platform.is_empty() => Err(NameError::NoBackend { model: model() }.at("")),
-        (true, false) => {
-            Err(NameError::UnknownPlatform { platform: platform.clone(), model: model() }
-                .at("platform"))
+        (true, false) if platform.is_empty() => {
+            let text = format!("must specify 'platform' or 'backend' for '{model}'");
+            refuse("", text, NAME_A_BACKEND)
         }
-        (false, true) => Err(NameError::EnsembleWithBackend { model: model() }.at("backend")),
+        (true, false) => {
+            let text = format!("unexpected platform type '{platform}' for {model}");
+            refuse("platform", text, platform_advice(platform))
+        }
+        (false, true) => {
+            let text = format!(
+                "Ensemble model '{model}' must have platform type 'ensemble' and empty backend type"
+            );
+            refuse("backend", text, "remove `backend`")
+        }
         (true, true) => Ok(()),
         (false, false) => check_pair(platform, backend),
     }
 }
 
 /// A backend with platforms of its own takes only these; any other takes whatever is written.
-fn check_pair(platform: &str, backend: &str) -> Result<(), At<NameError>> {
-    if has_platforms(backend) && backend_for_platform(platform) != Some(backend) {
-        let (platform, backend) = (platform.to_owned(), backend.to_owned());
-        let field = if platform.is_empty() { "backend" } else { "platform" };
-        return Err(NameError::OtherBackend { platform, backend }.at(field));
+fn check_pair(platform: &str, backend: &str) -> Result<()> {
+    let mut platforms = platforms_of(backend).peekable();
+    if platforms.peek().is_none() || backend_for_platform(platform) == Some(backend) {
+        return Ok(());
     }
-    Ok(())
+    let advice = backend_of(backend).unwrap_or_else(|| {
+        if platform.is_empty() {
+            let platforms = platforms.map(|known| format!("`platform: \"{known}\"`"));
+            return format!("write {}", platforms.collect::<Vec<_>>().join(" or "));
+        }
+        match backend_for_platform(platform) {
+            Some(other) => format!(
+                "`{platform}` is a platform of backend `{other}`: remove `platform`, or write `backend: \"{other}\"`"
+            ),
+            None => format!("remove `platform`: `backend: \"{backend}\"` says enough"),
+        }
+    });
+    let field = if platform.is_empty() { "backend" } else { "platform" };
+    let text = format!("unexpected 'platform' and 'backend' pair, got:{platform}, {backend}");
+    refuse(field, text, advice)
 }

@@ -1,16 +1,16 @@
 //! The parameters `pad_batches` and `pad_batches.*`: requests that differ in an open dimension are padded together.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use galatea_types::{DataType, Shape};
 
 use super::{
-    at::{About, At},
     element::element,
+    mistake::{Result, refuse},
 };
-use crate::{FieldPath, PaddedInput, PaddedOutput, Padding, PaddingMask, TensorSpec};
-
-type Result<T> = std::result::Result<T, At<PaddingError>>;
+use crate::{
+    FieldPath, PaddedInput, PaddedOutput, Padding, PaddingMask, RawModelConfig, TensorSpec,
+};
 
 /// The parameter that switches it on; all others begin with it and a point.
 const SWITCH: &str = "pad_batches";
@@ -31,172 +31,38 @@ const MOST_BUCKETS: usize = 256;
 /// On a CPU a run costs as much as few more elements: more padding would cost more than it saves.
 const DEFAULT_MAX_PADDING: f64 = 0.2;
 
-/// What is wrong with one of the parameters. Each names it by what is behind `pad_batches.`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PaddingError {
-    /// Another value of the switch.
-    #[error("parameter 'pad_batches' must be 'true' or 'false', got '{0}'")]
-    Switch(String),
-    /// A name that is none of these parameters.
-    #[error("unknown parameter 'pad_batches.{0}'")]
-    UnknownParameter(String),
-    /// A parameter without the switch.
-    #[error("parameter 'pad_batches.{0}' is set, but 'pad_batches' is not 'true'")]
-    NotSwitchedOn(String),
-    /// Requests are not joined.
-    #[error("parameter 'pad_batches' expects 'max_batch_size' above 0")]
-    NoBatching,
-    /// All inputs have one shape.
-    #[error("parameter 'pad_batches' expects an input with a dimension of -1")]
-    NothingToPad,
-    /// The configuration has no such input.
-    #[error(
-        "parameter 'pad_batches.{parameter}' names the input '{input}', which the configuration does not list"
-    )]
-    UnknownInput {
-        /// The parameter.
-        parameter: String,
-        /// The name.
-        input: String,
-    },
-    /// The configuration has no such output.
-    #[error(
-        "parameter 'pad_batches.length_of.{0}' is about an output that the configuration does not list"
-    )]
-    UnknownOutput(String),
-    /// It has no dimension of -1, or is ragged.
-    #[error("parameter 'pad_batches.{parameter}' names the input '{input}', which is not padded")]
-    NotPadded {
-        /// The parameter.
-        parameter: String,
-        /// The input.
-        input: String,
-    },
-    /// No element of the input's type.
-    #[error(
-        "parameter 'pad_batches.{parameter}': '{value}' is no element of {data_type}, the type of input '{input}'"
-    )]
-    Value {
-        /// The parameter.
-        parameter: String,
-        /// What is written.
-        value: String,
-        /// The input.
-        input: String,
-        /// Its type.
-        data_type: &'static str,
-    },
-    /// The buckets are no ascending lengths.
-    #[error(
-        "parameter 'pad_batches.buckets' must list lengths above 0, each larger than the one before, got '{0}'"
-    )]
-    Buckets(String),
-    /// No share.
-    #[error("parameter 'pad_batches.max_padding' must be a number from 0 to 1, got '{0}'")]
-    MaxPadding(String),
-    /// Requests could not leave it out.
-    #[error("parameter 'pad_batches.mask' names the input '{0}', which requests may not leave out")]
-    MaskNotOptional(String),
-    /// Texts are neither 0 nor 1.
-    #[error("parameter 'pad_batches.mask' names the input '{0}', which holds no numbers")]
-    MaskOfTexts(String),
-    /// Which input the mask is about cannot be told from its dimensions.
-    #[error(
-        "parameter 'pad_batches.mask': the mask '{mask}' has {open} dimensions of -1, its input '{input}' has {other}"
-    )]
-    MaskDimensions {
-        /// The mask.
-        mask: String,
-        /// Its open dimensions.
-        open: usize,
-        /// The input.
-        input: String,
-        /// Open dimensions of that.
-        other: usize,
-    },
-    /// It is as long as no input.
-    #[error("output '{output}' has a dimension of -1 where {}: what of it is padding?", lacking(.input.as_deref()))]
-    OutputLength {
-        /// The output.
-        output: String,
-        /// The input that it is said to be as long as.
-        input: Option<String>,
-    },
+/// The settings of a model as they are written, without `pad_batches.`.
+struct Settings<'a> {
+    model: &'a str,
+    values: BTreeMap<&'a str, &'a str>,
 }
-
-fn lacking(input: Option<&str>) -> String {
-    let none = || "no padded input has one".to_owned();
-    input.map_or_else(none, |name| format!("input '{name}' has none"))
-}
-
-impl PaddingError {
-    /// What to do about it.
-    pub(super) fn advice(&self) -> String {
-        match self {
-            Self::Switch(_) => "write `string_value: \"true\"`".to_owned(),
-            Self::UnknownParameter(_) => format!(
-                "write one of {INPUTS}, {VALUE}, {VALUE_OF}INPUT, {MASK}, {MASK_OF}, {BUCKETS}, {MAX_PADDING}, \
-                 {LENGTH_OF}OUTPUT behind `{SWITCH}.`"
-            ),
-            Self::NotSwitchedOn(_) => {
-                "add `parameters { key: \"pad_batches\" value { string_value: \"true\" } }`, or remove it".to_owned()
-            }
-            Self::NoBatching => {
-                "write `max_batch_size: 8` or another size if the model takes batches, or remove the parameter".to_owned()
-            }
-            Self::NothingToPad => {
-                "write -1 in `dims` for the dimension in which requests differ, or remove the parameter".to_owned()
-            }
-            Self::UnknownInput { .. } => "write the name of an input of the configuration".to_owned(),
-            Self::UnknownOutput(_) => "write the name of an output of the configuration".to_owned(),
-            Self::NotPadded { .. } => {
-                "name an input that has a dimension of -1, is not ragged, and is in `pad_batches.inputs` where that is set"
-                    .to_owned()
-            }
-            Self::Value { .. } => "write one element, as `0`, `-1` or `0.5`".to_owned(),
-            Self::Buckets(_) => "write the lengths with commas, as `16, 32, 64, 128`".to_owned(),
-            Self::MaxPadding(_) => format!(
-                "write the most that may be padding, as `{DEFAULT_MAX_PADDING}` for a fifth of the longest request"
-            ),
-            Self::MaskNotOptional(mask) => {
-                format!("write `optional: true` for the input '{mask}': the server makes it where a request has none")
-            }
-            Self::MaskOfTexts(_) => "name an input of numbers or TYPE_BOOL".to_owned(),
-            Self::MaskDimensions { .. } => {
-                "name the input that the mask is about in `pad_batches.mask_of`".to_owned()
-            }
-            Self::OutputLength { output, .. } => format!(
-                "write the parameter `{SWITCH}.{LENGTH_OF}{output}`: the input whose length it has, or `{NONE}` if \
-                 it does not depend on the length"
-            ),
-        }
-    }
-}
-
-/// The settings as they are written, without `pad_batches.`.
-struct Settings<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Settings<'a> {
     fn get(&self, parameter: &str) -> Option<&'a str> {
-        self.0.get(parameter).map(|value| value.trim())
+        self.values.get(parameter).map(|value| value.trim())
     }
 
-    /// What a parameter about one tensor says, by the name of that.
-    fn each(&self, prefix: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let about = self
-            .0
-            .iter()
-            .filter_map(move |(key, value)| Some((key.strip_prefix(prefix)?, value.trim())));
-        about.collect::<Vec<_>>().into_iter()
+    /// Refuses a parameter, by what is behind `pad_batches.`; empty: the switch.
+    fn refuse<T>(&self, parameter: &str, problem: &str, advice: &str) -> Result<T> {
+        let key = match parameter {
+            "" => SWITCH.to_owned(),
+            other => format!("{SWITCH}.{other}"),
+        };
+        let text = format!("{problem} for {}", self.model);
+        refuse(FieldPath::from("parameters").named(key), text, advice)
     }
-}
 
-fn field(parameter: &str) -> FieldPath {
-    let key = match parameter {
-        "" => SWITCH.to_owned(),
-        other => format!("{SWITCH}.{other}"),
-    };
-    FieldPath::from("parameters").named(key)
+    /// Refuses the value of a parameter.
+    fn refuse_value<T>(&self, parameter: &str, problem: &str, advice: &str) -> Result<T> {
+        let problem = format!("parameter '{SWITCH}.{parameter}'{problem}");
+        self.refuse(parameter, &problem, advice)
+    }
+
+    fn nothing_to_pad<T>(&self) -> Result<T> {
+        let problem = "parameter 'pad_batches' expects an input with a dimension of -1";
+        let advice = "write -1 in `dims` for the dimension in which requests differ, or remove the parameter";
+        self.refuse("", problem, advice)
+    }
 }
 
 fn list(text: &str) -> impl Iterator<Item = &str> {
@@ -205,16 +71,18 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
 
 /// `None` where it is not switched on.
 pub(super) fn check(
+    raw: &RawModelConfig,
     parameters: &BTreeMap<String, String>,
-    has_batching: bool,
     inputs: &[TensorSpec],
     outputs: &[TensorSpec],
 ) -> Result<Option<Padding>> {
-    let Some(settings) = settings(parameters)? else { return Ok(None) };
-    if !has_batching {
-        return Err(PaddingError::NoBatching.at(field("")));
+    let Some(settings) = settings(&raw.name, parameters)? else { return Ok(None) };
+    if raw.max_batch_size <= 0 {
+        let problem = "parameter 'pad_batches' expects 'max_batch_size' above 0";
+        let advice = "write `max_batch_size: 8` or another size if the model takes batches, or remove the parameter";
+        return settings.refuse("", problem, advice);
     }
-    let mask = settings.get(MASK).map(|name| find(MASK, name, inputs)).transpose()?;
+    let mask = settings.get(MASK).map(|name| find(&settings, MASK, name, inputs)).transpose()?;
     let padded = padded_inputs(&settings, inputs, mask)?;
     let mask = mask.map(|mask| check_mask(&settings, mask, &padded)).transpose()?;
     let buckets = buckets(&settings)?;
@@ -230,20 +98,34 @@ pub(super) fn check(
     Ok(Some(Padding { inputs, mask, buckets, max_padding, outputs }))
 }
 
-fn settings(parameters: &BTreeMap<String, String>) -> Result<Option<Settings<'_>>> {
+fn settings<'a>(
+    model: &'a str,
+    parameters: &'a BTreeMap<String, String>,
+) -> Result<Option<Settings<'a>>> {
     let own = parameters.iter().filter_map(|(key, value)| {
         let name = key.strip_prefix(SWITCH)?.strip_prefix('.')?;
         Some((name, value.as_str()))
     });
-    let settings = Settings(own.collect());
-    if let Some(name) = settings.0.keys().find(|name| !is_known(name)) {
-        return Err(PaddingError::UnknownParameter((*name).to_owned()).at(field(name)));
+    let settings = Settings { model, values: own.collect() };
+    if let Some(name) = settings.values.keys().find(|name| !is_known(name)) {
+        let advice = format!(
+            "write one of {INPUTS}, {VALUE}, {VALUE_OF}INPUT, {MASK}, {MASK_OF}, {BUCKETS}, {MAX_PADDING}, \
+             {LENGTH_OF}OUTPUT behind `{SWITCH}.`"
+        );
+        return settings.refuse(name, &format!("unknown parameter 'pad_batches.{name}'"), &advice);
     }
-    match (parameters.get(SWITCH).map(|value| value.trim()), settings.0.keys().next()) {
+    match (parameters.get(SWITCH).map(|value| value.trim()), settings.values.keys().next()) {
         (Some("true"), _) => Ok(Some(settings)),
         (Some("false"), _) | (None, None) => Ok(None),
-        (Some(other), _) => Err(PaddingError::Switch(other.to_owned()).at(field(""))),
-        (None, Some(name)) => Err(PaddingError::NotSwitchedOn((*name).to_owned()).at(field(name))),
+        (Some(other), _) => {
+            let problem =
+                format!("parameter 'pad_batches' must be 'true' or 'false', got '{other}'");
+            settings.refuse("", &problem, "write `string_value: \"true\"`")
+        }
+        (None, Some(name)) => {
+            let advice = "add `parameters { key: \"pad_batches\" value { string_value: \"true\" } }`, or remove it";
+            settings.refuse_value(name, " is set, but 'pad_batches' is not 'true'", advice)
+        }
     }
 }
 
@@ -253,22 +135,38 @@ fn is_known(name: &str) -> bool {
         || name.starts_with(LENGTH_OF)
 }
 
-fn find<'s>(parameter: &str, name: &str, inputs: &'s [TensorSpec]) -> Result<&'s TensorSpec> {
-    inputs.iter().find(|spec| &*spec.name == name).ok_or_else(|| {
-        PaddingError::UnknownInput { parameter: parameter.to_owned(), input: name.to_owned() }
-            .at(field(parameter))
-    })
+fn find<'s>(
+    settings: &Settings<'_>,
+    parameter: &str,
+    name: &str,
+    inputs: &'s [TensorSpec],
+) -> Result<&'s TensorSpec> {
+    inputs.iter().find(|spec| &*spec.name == name).map_or_else(
+        || {
+            let problem =
+                format!(" names the input '{name}', which the configuration does not list");
+            let advice = "write the name of an input of the configuration";
+            settings.refuse_value(parameter, &problem, advice)
+        },
+        Ok,
+    )
 }
 
 fn find_padded<'s>(
+    settings: &Settings<'_>,
     parameter: &str,
     name: &str,
     padded: &[&'s TensorSpec],
 ) -> Result<&'s TensorSpec> {
-    padded.iter().copied().find(|spec| &*spec.name == name).ok_or_else(|| {
-        PaddingError::NotPadded { parameter: parameter.to_owned(), input: name.to_owned() }
-            .at(field(parameter))
-    })
+    padded.iter().copied().find(|spec| &*spec.name == name).map_or_else(
+        || {
+            let problem = format!(" names the input '{name}', which is not padded");
+            let advice =
+                "name an input that has a dimension of -1, is not ragged, and is in `pad_batches.inputs` where that is set";
+            settings.refuse_value(parameter, &problem, advice)
+        },
+        Ok,
+    )
 }
 
 fn can_be_padded(spec: &TensorSpec) -> bool {
@@ -289,13 +187,14 @@ fn padded_inputs<'s>(
         Some(names) => {
             let named = list(names).filter(|name| mask.is_none_or(|mask| &*mask.name != *name));
             let named = named.map(|name| {
-                find(INPUTS, name, inputs).and_then(|spec| find_padded(INPUTS, &spec.name, &open))
+                find(settings, INPUTS, name, inputs)?;
+                find_padded(settings, INPUTS, name, &open)
             });
             named.collect::<Result<Vec<_>>>()?
         }
     };
     match padded.is_empty() {
-        true => Err(PaddingError::NothingToPad.at(field(""))),
+        true => settings.nothing_to_pad(),
         false => Ok(padded),
     }
 }
@@ -308,15 +207,18 @@ fn padded_input(settings: &Settings<'_>, spec: &TensorSpec) -> Result<PaddedInpu
         (None, None) if spec.data_type == DataType::Bytes => (VALUE, ""),
         (None, None) => (VALUE, "0"),
     };
-    let value = element(spec.data_type, text).ok_or_else(|| {
-        PaddingError::Value {
-            parameter: parameter.to_owned(),
-            value: text.to_owned(),
-            input: spec.name.to_string(),
-            data_type: spec.data_type.config_name(),
-        }
-        .at(field(parameter))
-    })?;
+    let Some(value) = element(spec.data_type, text) else {
+        let problem = format!(
+            ": '{text}' is no element of {}, the type of input '{}'",
+            spec.data_type.config_name(),
+            spec.name
+        );
+        return settings.refuse_value(
+            parameter,
+            &problem,
+            "write one element, as `0`, `-1` or `0.5`",
+        );
+    };
     Ok(PaddedInput { name: spec.name.clone(), value })
 }
 
@@ -325,45 +227,56 @@ fn check_mask(
     mask: &TensorSpec,
     padded: &[&TensorSpec],
 ) -> Result<PaddingMask> {
-    let name = || mask.name.to_string();
+    let name = &mask.name;
     if !mask.is_optional {
-        return Err(PaddingError::MaskNotOptional(name()).at(field(MASK)));
+        let problem = format!(" names the input '{name}', which requests may not leave out");
+        let advice = format!(
+            "write `optional: true` for the input '{name}': the server makes it where a request has none"
+        );
+        return settings.refuse_value(MASK, &problem, &advice);
     }
     let one = element(mask.data_type, "1").filter(|_| mask.data_type != DataType::Bytes);
-    let one = one.ok_or_else(|| PaddingError::MaskOfTexts(name()).at(field(MASK)))?;
+    let Some(one) = one else {
+        let problem = format!(" names the input '{name}', which holds no numbers");
+        return settings.refuse_value(MASK, &problem, "name an input of numbers or TYPE_BOOL");
+    };
     let open = |spec: &TensorSpec| spec.dims.iter().filter(|dim| **dim < 0).count();
-    let source = match settings.get(MASK_OF) {
-        Some(source) => find_padded(MASK_OF, source, padded)?,
-        None => padded
-            .iter()
-            .copied()
-            .find(|spec| open(spec) == open(mask))
-            .or(padded.first().copied())
-            .ok_or_else(|| PaddingError::NothingToPad.at(field("")))?,
+    let mut like_mask = padded.iter().copied().filter(|spec| open(spec) == open(mask));
+    let source = match (settings.get(MASK_OF), like_mask.next().or(padded.first().copied())) {
+        (Some(source), _) => find_padded(settings, MASK_OF, source, padded)?,
+        (None, Some(source)) => source,
+        (None, None) => return settings.nothing_to_pad(),
     };
     if open(source) != open(mask) {
-        return Err(PaddingError::MaskDimensions {
-            mask: name(),
-            open: open(mask),
-            input: source.name.to_string(),
-            other: open(source),
-        }
-        .at(field(MASK)));
+        let problem = format!(
+            ": the mask '{name}' has {} dimensions of -1, its input '{}' has {}",
+            open(mask),
+            source.name,
+            open(source)
+        );
+        let advice = "name the input that the mask is about in `pad_batches.mask_of`";
+        return settings.refuse_value(MASK, &problem, advice);
     }
-    Ok(PaddingMask { name: mask.name.clone(), one, source: source.name.clone() })
+    Ok(PaddingMask { name: name.clone(), one, source: source.name.clone() })
 }
 
 fn buckets(settings: &Settings<'_>) -> Result<Vec<i64>> {
     let Some(text) = settings.get(BUCKETS) else { return Ok(Vec::new()) };
     let lengths: Option<Vec<i64>> = list(text).map(|item| item.parse().ok()).collect();
-    let lengths = lengths.filter(|lengths| {
+    let is_fit = |lengths: &Vec<i64>| {
         let is_ascending = lengths.windows(2).all(|pair| pair.first() < pair.last());
-        !lengths.is_empty()
-            && lengths.len() <= MOST_BUCKETS
-            && lengths.first().is_some_and(|&first| first > 0)
-            && is_ascending
-    });
-    lengths.ok_or_else(|| PaddingError::Buckets(text.to_owned()).at(field(BUCKETS)))
+        lengths.len() <= MOST_BUCKETS && lengths.first().is_some_and(|&n| n > 0) && is_ascending
+    };
+    lengths.filter(is_fit).map_or_else(
+        || {
+            let problem = format!(
+                " must list lengths above 0, each larger than the one before, got '{text}'"
+            );
+            let advice = "write the lengths with commas, as `16, 32, 64, 128`";
+            settings.refuse_value(BUCKETS, &problem, advice)
+        },
+        Ok,
+    )
 }
 
 /// Buckets say by themselves how much is padded.
@@ -372,9 +285,14 @@ fn max_padding(settings: &Settings<'_>, buckets: &[i64]) -> Result<Option<f64>> 
         return Ok(buckets.is_empty().then_some(DEFAULT_MAX_PADDING));
     };
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    let share =
-        share.ok_or_else(|| PaddingError::MaxPadding(text.to_owned()).at(field(MAX_PADDING)))?;
-    Ok(Some(share))
+    if share.is_none() {
+        let problem = format!(" must be a number from 0 to 1, got '{text}'");
+        let advice = format!(
+            "write the most that may be padding, as `{DEFAULT_MAX_PADDING}` for a fifth of the longest request"
+        );
+        return settings.refuse_value(MAX_PADDING, &problem, &advice);
+    }
+    Ok(share)
 }
 
 fn padded_outputs(
@@ -382,10 +300,12 @@ fn padded_outputs(
     outputs: &[TensorSpec],
     padded: &[&TensorSpec],
 ) -> Result<Vec<PaddedOutput>> {
-    let known = |name: &str| outputs.iter().any(|output| &*output.name == name);
-    if let Some((name, _)) = settings.each(LENGTH_OF).find(|(name, _)| !known(name)) {
-        let parameter = format!("{LENGTH_OF}{name}");
-        return Err(PaddingError::UnknownOutput(name.to_owned()).at(field(&parameter)));
+    let is_known = |name: &str| outputs.iter().any(|output| &*output.name == name);
+    let is_unknown = |key: &&&str| key.strip_prefix(LENGTH_OF).is_some_and(|name| !is_known(name));
+    if let Some(parameter) = settings.values.keys().find(is_unknown) {
+        let problem = " is about an output that the configuration does not list";
+        let advice = "write the name of an output of the configuration";
+        return settings.refuse_value(parameter, problem, advice);
     }
     let check = |output| padded_output(settings, output, padded).transpose();
     outputs.iter().filter_map(check).collect()
@@ -396,25 +316,33 @@ fn padded_output(
     output: &TensorSpec,
     padded: &[&TensorSpec],
 ) -> Result<Option<PaddedOutput>> {
-    let parameter = format!("{LENGTH_OF}{}", output.name);
-    let source: Option<Arc<str>> = match settings.get(&parameter) {
+    let name = &output.name;
+    let parameter = format!("{LENGTH_OF}{name}");
+    let shares_dimension = |spec: &&TensorSpec| shares_open_dimension(output, &spec.dims);
+    let given = settings.get(&parameter);
+    let source = match given {
         Some(NONE) => return Ok(None),
         Some(source) => {
-            let source = find_padded(&parameter, source, padded)?;
-            shares_open_dimension(output, &source.dims).then(|| source.name.clone())
+            Some(find_padded(settings, &parameter, source, padded)?).filter(shares_dimension)
         }
         None if !output.dims.is_variable() => return Ok(None),
-        None => {
-            let mut candidates = padded.iter();
-            let source = candidates.find(|spec| shares_open_dimension(output, &spec.dims));
-            source.map(|spec| spec.name.clone())
-        }
+        None => padded.iter().copied().find(shares_dimension),
     };
-    let name = output.name.clone();
-    let input = settings.get(&parameter).map(str::to_owned);
-    let unknown = || PaddingError::OutputLength { output: name.to_string(), input }.at(field(""));
-    let source = source.ok_or_else(unknown)?;
-    Ok(Some(PaddedOutput { name: output.name.clone(), source }))
+    let Some(source) = source else {
+        let lacking = match given {
+            Some(input) => format!("input '{input}' has none"),
+            None => "no padded input has one".to_owned(),
+        };
+        let problem = format!(
+            "output '{name}' has a dimension of -1 where {lacking}: what of it is padding?"
+        );
+        let advice = format!(
+            "write the parameter `{SWITCH}.{LENGTH_OF}{name}`: the input whose length it has, or `{NONE}` if it does not \
+             depend on the length"
+        );
+        return settings.refuse("", &problem, &advice);
+    };
+    Ok(Some(PaddedOutput { name: name.clone(), source: source.name.clone() }))
 }
 
 fn shares_open_dimension(output: &TensorSpec, input: &Shape) -> bool {

@@ -1,63 +1,32 @@
 //! The dynamic batcher.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use galatea_proto::inference::{ModelDynamicBatching, ModelQueuePolicy, model_queue_policy};
 
-use super::at::{About, At};
-use crate::{DynamicBatching, FieldPath, QueuePolicy, TimeoutAction};
+use super::mistake::{Result, element_of, refuse};
+use crate::{DynamicBatching, FieldPath, QueuePolicy, RawModelConfig, TimeoutAction};
 
-type Result<T> = std::result::Result<T, At<BatchingError>>;
-
-/// What is wrong with the settings of a batcher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BatchingError {
-    /// A preferred batch size of 0 or less.
-    #[error("{what} size must be positive")]
-    PreferredNotPositive {
-        /// The field, in words.
-        what: &'static str,
-    },
-    /// A preferred batch size above `max_batch_size`.
-    #[error("{what} size must be <= max batch size")]
-    PreferredTooLarge {
-        /// The field, in words.
-        what: &'static str,
-    },
-    /// The default level is none of the levels.
-    #[error("default priority level must be in range [1, {levels}]")]
-    DefaultPriority {
-        /// How many levels there are.
-        levels: u64,
-    },
-    /// A policy for a level there is not.
-    #[error("priority queue policy must have priority level in range [1, {levels}]")]
-    PolicyPriority {
-        /// How many levels there are.
-        levels: u64,
-    },
-    /// Responses in order, and requests that go before others.
-    #[error("Only one priority level is allowed when 'preserve_ordering' is true")]
-    OrderWithPriorities,
-    /// Responses in order, and requests that others may overtake.
-    #[error("Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true")]
-    OrderWithDelay,
-}
-
-/// Preferred sizes in ascending order, each once.
-pub(super) fn check_preferred(
-    sizes: &[i32],
-    what: &'static str,
-    max_batch_size: i32,
-) -> Result<Vec<u32>> {
+/// Preferred sizes in ascending order, each once. `what`: the field, in words.
+pub(super) fn check_preferred(sizes: &[i32], what: &str, raw: &RawModelConfig) -> Result<Vec<u32>> {
+    let RawModelConfig { name: model, max_batch_size: most, .. } = raw;
     let mut preferred = Vec::with_capacity(sizes.len());
     for (index, &size) in sizes.iter().enumerate() {
-        let field = || FieldPath::from("preferred_batch_size").index(index);
+        let field = || element_of("preferred_batch_size", index);
         if size <= 0 {
-            return Err(BatchingError::PreferredNotPositive { what }.at(field()));
+            let text = format!("{what} size must be positive for {model}");
+            let advice = "remove it: batches are as large as `max_batch_size` allows without it";
+            return refuse(field(), text, advice);
         }
-        if size > max_batch_size {
-            return Err(BatchingError::PreferredTooLarge { what }.at(field()));
+        if size > *most {
+            let advice = match most {
+                0 => {
+                    "`max_batch_size` is 0, so that nothing is batched: set it to the largest batch of the model".to_owned()
+                }
+                most => format!("`max_batch_size` is {most}: raise it, or prefer smaller batches"),
+            };
+            let text = format!("{what} size must be <= max batch size for {model}");
+            return refuse(field(), text, advice);
         }
         preferred.push(size.unsigned_abs());
     }
@@ -68,15 +37,15 @@ pub(super) fn check_preferred(
 
 pub(super) fn check_dynamic(
     dynamic: &ModelDynamicBatching,
-    max_batch_size: i32,
+    raw: &RawModelConfig,
 ) -> Result<DynamicBatching> {
     let sizes = &dynamic.preferred_batch_size;
-    let preferred_batch_sizes =
-        check_preferred(sizes, "dynamic batching preferred", max_batch_size)?;
-    check_priorities(dynamic)?;
+    let preferred_batch_sizes = check_preferred(sizes, "dynamic batching preferred", raw)?;
+    check_priorities(dynamic, &raw.name)?;
     if dynamic.preserve_ordering {
-        check_ordering(dynamic)?;
+        check_ordering(dynamic, &raw.name)?;
     }
+    let policies = dynamic.priority_queue_policy.iter();
     Ok(DynamicBatching {
         preferred_batch_sizes,
         max_queue_delay: Duration::from_micros(dynamic.max_queue_delay_microseconds),
@@ -85,36 +54,45 @@ pub(super) fn check_dynamic(
         priority_levels: dynamic.priority_levels,
         default_priority_level: dynamic.default_priority_level,
         default_queue_policy: dynamic.default_queue_policy.map(queue_policy).unwrap_or_default(),
-        priority_queue_policies: dynamic
-            .priority_queue_policy
-            .iter()
-            .map(|(&level, &policy)| (level, queue_policy(policy)))
-            .collect::<BTreeMap<_, _>>(),
+        priority_queue_policies: policies.map(|(&n, &policy)| (n, queue_policy(policy))).collect(),
     })
 }
 
-fn check_priorities(dynamic: &ModelDynamicBatching) -> Result<()> {
+fn check_priorities(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
     let levels = dynamic.priority_levels;
     if levels == 0 {
         return Ok(());
     }
     let is_level = |level: u64| (1..=levels).contains(&level);
     if !is_level(dynamic.default_priority_level) {
-        return Err(BatchingError::DefaultPriority { levels }.at("default_priority_level"));
+        let text = format!("default priority level must be in range [1, {levels}] for {model}");
+        let advice =
+            "write `default_priority_level: 1` for the highest, or remove `priority_levels`";
+        return refuse("default_priority_level", text, advice);
     }
     match dynamic.priority_queue_policy.keys().find(|&&level| !is_level(level)) {
         None => Ok(()),
         Some(level) => {
             let field = FieldPath::from("priority_queue_policy").named(level.to_string());
-            Err(BatchingError::PolicyPriority { levels }.at(field))
+            let text = format!(
+                "priority queue policy must have priority level in range [1, {levels}] for {model}"
+            );
+            refuse(field, text, "raise `priority_levels`, or remove the policy of that level")
         }
     }
 }
 
 /// Responses in the order of the requests rule out anything that lets one request overtake another.
-fn check_ordering(dynamic: &ModelDynamicBatching) -> Result<()> {
+fn check_ordering(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
     if dynamic.priority_levels > 1 {
-        return Err(BatchingError::OrderWithPriorities.at("preserve_ordering"));
+        let text = format!(
+            "Only one priority level is allowed when 'preserve_ordering' is true for {model}"
+        );
+        return refuse(
+            "preserve_ordering",
+            text,
+            "remove `preserve_ordering` or `priority_levels`",
+        );
     }
     let delays = |policy: &ModelQueuePolicy| {
         policy.default_timeout_microseconds != 0
@@ -122,7 +100,11 @@ fn check_ordering(dynamic: &ModelDynamicBatching) -> Result<()> {
     };
     let levels = dynamic.priority_queue_policy.values();
     if dynamic.default_queue_policy.iter().chain(levels).any(delays) {
-        return Err(BatchingError::OrderWithDelay.at("preserve_ordering"));
+        let text = format!(
+            "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for {model}"
+        );
+        let advice = "remove `preserve_ordering`, or write `timeout_action: REJECT`";
+        return refuse("preserve_ordering", text, advice);
     }
     Ok(())
 }

@@ -1,256 +1,223 @@
 //! Inputs and outputs.
 
-use galatea_proto::inference::{ModelInput, ModelOutput, ModelTensorReshape, model_input};
+use std::borrow::Cow;
+
+use galatea_proto::inference::{ModelInput, ModelOutput, model_input};
 use galatea_types::{DataType, Shape};
 
 use super::{
-    at::{About, At},
-    data_type::data_type,
+    data_type,
+    mistake::{Mistake, Result, element_of, inside, refuse},
 };
 use crate::{FieldPath, Format, RawModelConfig, TensorSpec};
 
-type Result<T> = std::result::Result<T, At<TensorError>>;
-
-/// What is wrong with an input or output. `side` is `input` or `output`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorError {
-    /// It has no name.
-    #[error("model {side} must specify 'name'")]
-    NoName {
-        /// Input or output.
-        side: &'static str,
-    },
-    /// Something about its type or dimensions.
-    #[error("model {side} '{name}' {problem}")]
-    Tensor {
-        /// Input or output.
-        side: &'static str,
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        problem: TensorProblem,
-    },
-    /// An image has height, width and channel.
-    #[error("model input NHWC/NCHW require 3 dims")]
-    ImageRank,
-    /// Shape tensors are for TensorRT.
-    #[error("shape tensors are only supported for TensorRT platform")]
-    ShapeTensor,
-    /// Formats of TensorRT are for TensorRT.
-    #[error("Non-linear IO format is only supported for the TensorRT platform")]
-    NonLinearFormat,
-    /// Formats of TensorRT are for images.
-    #[error("Non-linear IO format {side} requires 3 dims")]
-    NonLinearRank {
-        /// Input or output.
-        side: &'static str,
-    },
-}
-
-/// What is wrong with type or dimensions of a tensor that has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorProblem {
-    /// No data type.
-    #[error("must specify 'data_type'")]
-    NoDataType,
-    /// No dimensions.
-    #[error("must specify 'dims'")]
-    NoDims,
-    /// A scalar, where there is no batch dimension to keep.
-    #[error("cannot have empty reshape for non-batching model as scalar tensors are not supported")]
-    ScalarWithoutBatching,
-    /// A dimension of 0, or below -1.
-    #[error("dimension must be integer >= 1, or -1 to indicate a variable-size dimension")]
-    Dimension,
-    /// The same in `reshape`.
-    #[error("reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension")]
-    ReshapeDimension,
-    /// Not as many dimensions of -1.
-    #[error("has different number of variable-size dimensions for dims and reshape")]
-    ReshapeVariables,
-    /// Not as many elements.
-    #[error("has different size for dims and reshape")]
-    ReshapeSize,
-}
-
-/// The parts an input and an output have alike.
+/// An input, or an output, which has all of its parts but labels.
 struct Tensor<'a> {
+    raw: &'a RawModelConfig,
     /// `input` or `output`.
     side: &'static str,
-    name: &'a str,
-    data_type: i32,
-    dims: &'a [i64],
-    reshape: Option<&'a ModelTensorReshape>,
-    is_shape_tensor: bool,
-    is_non_linear_format_io: bool,
+    index: usize,
+    declared: Cow<'a, ModelInput>,
 }
 
 pub(super) fn check_inputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    each_input(raw).collect()
+    inputs(raw).map(|input| input.check()).collect()
 }
 
 pub(super) fn check_outputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
-    each_output(raw).collect()
+    let outputs = outputs(raw).zip(&raw.output).map(|(tensor, output)| {
+        let label = Some(&output.label_filename).filter(|label| !label.is_empty());
+        Ok(TensorSpec { label_filename: label.cloned(), ..tensor.check()? })
+    });
+    outputs.collect()
 }
 
-/// What is wrong with each of them.
-pub(super) fn mistakes(raw: &RawModelConfig) -> Vec<At<TensorError>> {
-    each_input(raw).chain(each_output(raw)).filter_map(Result::err).collect()
+/// What is wrong with each of them. Unless the configuration `is_complete`, a backend could still make some of it right, by
+/// what only the model's file says.
+pub(super) fn mistakes(raw: &RawModelConfig, is_complete: bool) -> Vec<Mistake> {
+    let counts = |tensor: &Tensor<'_>| is_complete || !tensor.may_be_completed();
+    let tensors = inputs(raw).chain(outputs(raw)).filter(counts);
+    tensors.filter_map(|tensor| tensor.check().err()).collect()
 }
 
-fn each_input(raw: &RawModelConfig) -> impl Iterator<Item = Result<TensorSpec>> {
-    raw.input.iter().enumerate().map(move |(index, input)| {
-        check_input(input, raw).map_err(|error| error.inside(part("input", index)))
-    })
-}
-
-fn each_output(raw: &RawModelConfig) -> impl Iterator<Item = Result<TensorSpec>> {
-    raw.output.iter().enumerate().map(move |(index, output)| {
-        check_output(output, raw).map_err(|error| error.inside(part("output", index)))
-    })
-}
-
-fn part(side: &'static str, index: usize) -> FieldPath {
-    FieldPath::from(side).index(index)
-}
-
-fn check_input(input: &ModelInput, raw: &RawModelConfig) -> Result<TensorSpec> {
-    let tensor = Tensor {
+fn inputs(raw: &RawModelConfig) -> impl Iterator<Item = Tensor<'_>> {
+    raw.input.iter().enumerate().map(move |(index, input)| Tensor {
+        raw,
         side: "input",
-        name: &input.name,
-        data_type: input.data_type,
-        dims: &input.dims,
-        reshape: input.reshape.as_ref(),
-        is_shape_tensor: input.is_shape_tensor,
-        is_non_linear_format_io: input.is_non_linear_format_io,
-    };
-    let spec = tensor.check_shape(raw.max_batch_size)?;
-    let format = match input.format() {
-        model_input::Format::None => Format::None,
-        model_input::Format::Nhwc => Format::Nhwc,
-        model_input::Format::Nchw => Format::Nchw,
-    };
-    if format != Format::None && input.dims.len() != 3 {
-        return Err(TensorError::ImageRank.at("dims"));
-    }
-    tensor.check_platform(&raw.platform)?;
-    Ok(TensorSpec {
-        format,
-        is_optional: input.optional,
-        allows_ragged_batch: input.allow_ragged_batch,
-        ..spec
+        index,
+        declared: Cow::Borrowed(input),
     })
 }
 
-fn check_output(output: &ModelOutput, raw: &RawModelConfig) -> Result<TensorSpec> {
-    let tensor = Tensor {
-        side: "output",
-        name: &output.name,
-        data_type: output.data_type,
-        dims: &output.dims,
-        reshape: output.reshape.as_ref(),
-        is_shape_tensor: output.is_shape_tensor,
-        is_non_linear_format_io: output.is_non_linear_format_io,
-    };
-    let spec = tensor.check_shape(raw.max_batch_size)?;
-    tensor.check_platform(&raw.platform)?;
-    let label = &output.label_filename;
-    Ok(TensorSpec { label_filename: (!label.is_empty()).then(|| label.clone()), ..spec })
+fn outputs(raw: &RawModelConfig) -> impl Iterator<Item = Tensor<'_>> {
+    raw.output.iter().cloned().enumerate().map(move |(index, output)| {
+        let ModelOutput { name, data_type, dims, reshape, .. } = output;
+        let ModelOutput { is_shape_tensor, is_non_linear_format_io, .. } = output;
+        let declared = ModelInput {
+            name,
+            data_type,
+            dims,
+            reshape,
+            is_shape_tensor,
+            is_non_linear_format_io,
+            ..ModelInput::default()
+        };
+        Tensor { raw, side: "output", index, declared: Cow::Owned(declared) }
+    })
 }
 
 impl Tensor<'_> {
-    fn check_shape(&self, max_batch_size: i32) -> Result<TensorSpec> {
-        let Self { side, name, dims, .. } = *self;
-        if name.is_empty() {
-            return Err(TensorError::NoName { side }.at("name"));
-        }
-        let refuse = |problem| {
-            let field = self.field_of(problem);
-            Err(TensorError::Tensor { side, name: name.to_owned(), problem }.at(field))
+    fn check(&self) -> Result<TensorSpec> {
+        self.checked().map_err(inside(element_of(self.side, self.index)))
+    }
+
+    fn reshape(&self) -> Option<&[i64]> {
+        self.declared.reshape.as_ref().map(|reshape| reshape.shape.as_slice())
+    }
+
+    /// Whether it is reshaped to a scalar where there is no batch dimension to keep.
+    fn is_scalar_without_batching(&self) -> bool {
+        self.reshape().is_some_and(<[_]>::is_empty) && self.raw.max_batch_size == 0
+    }
+
+    fn may_be_completed(&self) -> bool {
+        let ModelInput { name, data_type: number, dims, .. } = &*self.declared;
+        let lacks_part = data_type(*number).is_none() || dims.is_empty();
+        !name.is_empty() && (lacks_part || self.is_scalar_without_batching())
+    }
+
+    fn checked(&self) -> Result<TensorSpec> {
+        let data_type = self.check_shape()?;
+        let (declared, model) = (&*self.declared, &self.raw.name);
+        let format = match declared.format() {
+            model_input::Format::None => Format::None,
+            model_input::Format::Nhwc => Format::Nhwc,
+            model_input::Format::Nchw => Format::Nchw,
         };
-        let Some(data_type) = data_type(self.data_type) else {
-            return refuse(TensorProblem::NoDataType);
+        if format != Format::None && declared.dims.len() != 3 {
+            let text = format!("model input NHWC/NCHW require 3 dims for {model}");
+            let advice = "`format` is for images, which have height, width and channels: remove it, or write three `dims`";
+            return refuse("dims", text, advice);
+        }
+        self.check_platform()?;
+        let reshape = self.reshape().filter(|reshape| *reshape != declared.dims);
+        let dims = Shape::from(declared.dims.as_slice());
+        Ok(TensorSpec {
+            reshape: reshape.map(Shape::from),
+            format,
+            is_optional: declared.optional,
+            allows_ragged_batch: declared.allow_ragged_batch,
+            ..TensorSpec::plain(declared.name.as_str().into(), data_type, dims)
+        })
+    }
+
+    fn check_shape(&self) -> Result<DataType> {
+        let Self { side, raw: RawModelConfig { name: model, max_batch_size, .. }, .. } = self;
+        let ModelInput { name, dims, .. } = &*self.declared;
+        if name.is_empty() {
+            let text = format!("model {side} must specify 'name' for {model}");
+            let advice = "write `name: \"...\"`: the name that the tensor has in the model";
+            return refuse("name", text, advice);
+        }
+        let refuse = |field: FieldPath, problem: &str, advice: &str| {
+            refuse(field, format!("model {side} '{name}' {problem} for {model}"), advice)
+        };
+        let batches = *max_batch_size > 0;
+        let Some(data_type) = data_type(self.declared.data_type) else {
+            let advice = "write its type, for example `data_type: TYPE_FP32`";
+            return refuse("data_type".into(), "must specify 'data_type'", advice);
         };
         if dims.is_empty() {
-            return refuse(TensorProblem::NoDims);
+            let advice = match batches {
+                true => {
+                    "write one number per dimension but the batch dimension, which `max_batch_size` adds, and -1 for any \
+                     size: for example `dims: [ -1 ]`. For one number per item write `dims: [ 1 ] reshape { shape: [ ] }`"
+                }
+                false => {
+                    "write one number per dimension, and -1 for any size: for example `dims: [ -1 ]`"
+                }
+            };
+            return refuse("dims".into(), "must specify 'dims'", advice);
         }
-        let scalar_reshape = self.reshape.is_some_and(|r| r.shape.is_empty());
-        if scalar_reshape && max_batch_size == 0 {
-            return refuse(TensorProblem::ScalarWithoutBatching);
+        if self.is_scalar_without_batching() {
+            let problem = "cannot have empty reshape for non-batching model as scalar tensors are not supported";
+            let advice =
+                "remove `reshape`, or set `max_batch_size` if the model has a batch dimension";
+            return refuse("reshape".into(), problem, advice);
         }
-        if has_wrong_dimension(dims) {
-            return refuse(TensorProblem::Dimension);
+        if let Some(index) = wrong_dimension(dims) {
+            let problem =
+                "dimension must be integer >= 1, or -1 to indicate a variable-size dimension";
+            let advice = match batches {
+                true => {
+                    "write -1 for a dimension of any size; the batch dimension is not listed, `max_batch_size` adds it"
+                }
+                false => "write -1 for a dimension of any size",
+            };
+            return refuse(element_of("dims", index), problem, advice);
         }
-        match self.reshape.and_then(|r| reshape_problem(dims, &r.shape)) {
-            Some(problem) => refuse(problem),
-            None => Ok(self.spec(data_type)),
-        }
-    }
-
-    fn field_of(&self, problem: TensorProblem) -> FieldPath {
-        let element = |list: FieldPath, dims: &[i64]| match dims.iter().position(is_wrong) {
-            Some(index) => list.index(index),
-            None => list,
-        };
-        let reshape = self.reshape.map_or(&[][..], |reshape| reshape.shape.as_slice());
-        match problem {
-            TensorProblem::NoDataType => "data_type".into(),
-            TensorProblem::NoDims => "dims".into(),
-            TensorProblem::Dimension => element("dims".into(), self.dims),
-            TensorProblem::ReshapeDimension => element("reshape.shape".into(), reshape),
-            TensorProblem::ScalarWithoutBatching
-            | TensorProblem::ReshapeVariables
-            | TensorProblem::ReshapeSize => "reshape".into(),
-        }
-    }
-
-    fn spec(&self, data_type: DataType) -> TensorSpec {
-        let reshape = self.reshape.filter(|r| r.shape != self.dims);
-        TensorSpec {
-            name: self.name.into(),
-            data_type,
-            dims: Shape::from(self.dims),
-            reshape: reshape.map(|r| Shape::from(r.shape.as_slice())),
-            format: Format::None,
-            is_optional: false,
-            allows_ragged_batch: false,
-            label_filename: None,
+        match self.reshape().and_then(|reshape| reshape_problem(dims, reshape)) {
+            Some((field, problem, advice)) => refuse(field, problem, advice),
+            None => Ok(data_type),
         }
     }
 
-    fn check_platform(&self, platform: &str) -> Result<()> {
-        let is_tensorrt = platform == "tensorrt_plan";
-        if self.is_shape_tensor && !is_tensorrt {
-            return Err(TensorError::ShapeTensor.at("is_shape_tensor"));
+    fn check_platform(&self) -> Result<()> {
+        let Self { side, raw, declared, .. } = self;
+        let (is_tensorrt, model) = (raw.platform == "tensorrt_plan", &raw.name);
+        if declared.is_shape_tensor && !is_tensorrt {
+            let text =
+                format!("shape tensors are only supported for TensorRT platform for {model}");
+            let advice = "remove `is_shape_tensor`: no TensorRT engine runs in this server";
+            return refuse("is_shape_tensor", text, advice);
         }
-        if self.is_non_linear_format_io && !is_tensorrt {
-            return Err(TensorError::NonLinearFormat.at("is_non_linear_format_io"));
+        let advice = "remove `is_non_linear_format_io`: no TensorRT engine runs in this server";
+        if declared.is_non_linear_format_io && !is_tensorrt {
+            let text = format!(
+                "Non-linear IO format is only supported for the TensorRT platform for {model}"
+            );
+            return refuse("is_non_linear_format_io", text, advice);
         }
-        if self.is_non_linear_format_io && self.dims.len() != 3 {
-            return Err(TensorError::NonLinearRank { side: self.side }.at("dims"));
+        if declared.is_non_linear_format_io && declared.dims.len() != 3 {
+            let text = format!("Non-linear IO format {side} requires 3 dims for {model}");
+            return refuse("dims", text, advice);
         }
         Ok(())
     }
 }
 
-fn has_wrong_dimension(dims: &[i64]) -> bool {
-    dims.iter().any(is_wrong)
+fn wrong_dimension(dims: &[i64]) -> Option<usize> {
+    dims.iter().position(|&dimension| dimension < 1 && dimension != -1)
 }
 
-fn is_wrong(dimension: &i64) -> bool {
-    *dimension < 1 && *dimension != -1
-}
-
-fn reshape_problem(dims: &[i64], reshape: &[i64]) -> Option<TensorProblem> {
-    if has_wrong_dimension(reshape) {
-        return Some(TensorProblem::ReshapeDimension);
+/// Field, problem and advice.
+fn reshape_problem(
+    dims: &[i64],
+    reshape: &[i64],
+) -> Option<(FieldPath, &'static str, &'static str)> {
+    if let Some(index) = wrong_dimension(reshape) {
+        return Some((
+            element_of("reshape.shape", index),
+            "reshape dimensions must be integer >= 1, or -1 to indicate a variable-size dimension",
+            "write -1 for a dimension of any size",
+        ));
     }
     let (dims, reshape) = (fixed_sizes(dims), fixed_sizes(reshape));
-    match (dims.len() == reshape.len(), dims == reshape) {
-        (_, true) => None,
-        (false, _) if dims.len() > 1 && reshape.len() > 1 => Some(TensorProblem::ReshapeVariables),
-        _ => Some(TensorProblem::ReshapeSize),
+    if dims == reshape {
+        return None;
     }
+    let has_variables = dims.len() > 1 && reshape.len() > 1;
+    let (problem, advice) = match dims.len() != reshape.len() && has_variables {
+        true => (
+            "has different number of variable-size dimensions for dims and reshape",
+            "write -1 as often in `reshape` as in `dims`",
+        ),
+        false => (
+            "has different size for dims and reshape",
+            "the sizes in `reshape` must have the same product as those in `dims`",
+        ),
+    };
+    Some(("reshape".into(), problem, advice))
 }
 
 /// Element counts of the runs of dimensions between the variable ones: a reshape may move dimensions
