@@ -38,15 +38,14 @@ pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plai
 pub use draft::{ConfigDraft, TensorDraft};
 pub use field_path::{FieldPath, Step};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
-pub use json::{FieldError, OverrideError, is_strict_json, parse_json, to_json};
+pub use json::{is_strict_json, parse_json, to_json};
 pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
-    CudaOptimization, DynamicBatching, EnsembleStep, Ensembling, FalseTrue, Format, InitialData,
-    InitialState, InstanceGroup, InstanceKind, MissingGpus, ModelConfig, ModelPriority,
-    Optimization, PaddedInput, PaddedOutput, Padding, PaddingMask, QueuePolicy, RateLimiter,
-    RateLimiterResource, RepositoryAgent, Scheduling, SequenceBatching, SequenceControl,
-    SequenceState, SequenceStrategy, TensorSpec, TimeoutAction, VersionPolicy, Warmup, WarmupData,
-    WarmupInput, names_of,
+    DynamicBatching, EnsembleStep, Ensembling, FalseTrue, InitialData, InitialState, InstanceGroup,
+    InstanceKind, MissingGpus, ModelConfig, ModelPriority, Optimization, PaddedInput, PaddedOutput,
+    Padding, PaddingMask, QueuePolicy, RateLimiter, RateLimiterResource, RepositoryAgent,
+    Scheduling, SequenceBatching, SequenceControl, SequenceState, SequenceStrategy, TensorSpec,
+    TimeoutAction, VersionPolicy, Warmup, WarmupData, WarmupInput, names_of,
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use reference::reference;

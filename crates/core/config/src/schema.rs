@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use prost_reflect::{DescriptorPool, MessageDescriptor};
+use prost_reflect::{DescriptorPool, Kind, MessageDescriptor, Value};
 
 /// Descriptor of `inference.ModelConfig`; `None` only when the crate was built with broken descriptors.
 pub(crate) fn model_config() -> Option<MessageDescriptor> {
@@ -11,6 +11,18 @@ pub(crate) fn model_config() -> Option<MessageDescriptor> {
         pool.get_message_by_name("inference.ModelConfig")
     });
     DESCRIPTOR.clone()
+}
+
+/// A number as the value of a field of this kind; `None` where it is out of range.
+pub(crate) fn integer(kind: &Kind, number: i128) -> Option<Value> {
+    let value = match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => number.try_into().map(Value::I32),
+        Kind::Enum(_) => number.try_into().map(Value::EnumNumber),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => number.try_into().map(Value::I64),
+        Kind::Uint32 | Kind::Fixed32 => number.try_into().map(Value::U32),
+        _ => number.try_into().map(Value::U64),
+    };
+    value.ok()
 }
 
 /// Reads the description now, which takes some milliseconds: otherwise the first configuration has to wait for it.

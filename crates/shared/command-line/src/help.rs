@@ -14,7 +14,8 @@ pub fn help<O: OptionSet>(heading: &str, width: usize) -> String {
             let _ = write!(out, "\n{}:\n", group.title);
         }
         for row in group.rows {
-            let _ = writeln!(out, "  {}{}", row.names.listed(), row.kind.placeholder());
+            let _ =
+                writeln!(out, "  {}{}", row.names.spellings().join(", "), row.kind.placeholder());
             write_wrapped(&mut out, &description(row), width);
         }
     }

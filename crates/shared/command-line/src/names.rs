@@ -30,11 +30,11 @@ impl Names {
         }
     }
 
-    /// All names, as the help lists them: `-p, --measurement-interval`.
-    pub(crate) fn listed(&self) -> String {
+    /// All of them, dashes included.
+    pub(crate) fn spellings(&self) -> Vec<String> {
         let short = self.short.map(|short| format!("-{short}"));
         let long = (!self.long.is_empty()).then(|| format!("--{}", self.long));
-        short.into_iter().chain(long).collect::<Vec<_>>().join(", ")
+        short.into_iter().chain(long).collect()
     }
 }
 

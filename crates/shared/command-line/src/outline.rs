@@ -62,13 +62,6 @@ impl OptionOutline {
     pub(crate) fn may_be_file(&self) -> bool {
         matches!(self.kind, Kind::Text | Kind::OptionalText(_) | Kind::Name | Kind::Form(_))
     }
-
-    /// All its names, dashes included.
-    pub(crate) fn spellings(&self) -> Vec<String> {
-        let short = self.names.short.map(|short| format!("-{short}"));
-        let long = (!self.names.long.is_empty()).then(|| format!("--{}", self.names.long));
-        short.into_iter().chain(long).collect()
-    }
 }
 
 /// The options of a table.

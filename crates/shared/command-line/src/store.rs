@@ -17,34 +17,6 @@ impl Occurrence {
     }
 }
 
-impl Store for bool {
-    fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
-        *self = occurrence.bool()?;
-        Ok(())
-    }
-}
-
-impl Store for f64 {
-    fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
-        *self = occurrence.number()?;
-        Ok(())
-    }
-}
-
-impl Store for String {
-    fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
-        self.clone_from(&occurrence.text);
-        Ok(())
-    }
-}
-
-impl Store for PathBuf {
-    fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
-        *self = Self::from(&occurrence.text);
-        Ok(())
-    }
-}
-
 /// An option that need not be given.
 impl<T: Store + Default> Store for Option<T> {
     fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
@@ -65,18 +37,28 @@ impl<T: Store + Default> Store for Vec<T> {
     }
 }
 
-macro_rules! whole_numbers {
-    ($($type:ty)*) => {$(
+macro_rules! stores {
+    ($($type:ty: |$occurrence:ident| $value:expr;)*) => {$(
         impl Store for $type {
-            fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
-                *self = occurrence.integer()?;
+            fn store(&mut self, $occurrence: &Occurrence) -> Result<(), BadValue> {
+                *self = $value;
                 Ok(())
             }
         }
     )*};
 }
 
-whole_numbers!(u16 u32 u64 usize i64);
+stores! {
+    bool: |given| given.bool()?;
+    f64: |given| given.number()?;
+    String: |given| given.text.clone();
+    PathBuf: |given| Self::from(&given.text);
+    u16: |given| given.integer()?;
+    u32: |given| given.integer()?;
+    u64: |given| given.integer()?;
+    usize: |given| given.integer()?;
+    i64: |given| given.integer()?;
+}
 
 /// The closure of an option that does one thing which cannot be put: `set!(|o, v| o.pause = seconds(v.integer()?))`.
 #[macro_export]

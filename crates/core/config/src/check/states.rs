@@ -52,7 +52,6 @@ fn check_one(state: &State) -> Result<SequenceState> {
         dims: state.dims.as_slice().into(),
         initial,
         uses_same_buffer: state.use_same_buffer_for_input_output,
-        uses_growable_memory: state.use_growable_memory,
     })
 }
 

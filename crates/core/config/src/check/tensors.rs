@@ -9,7 +9,7 @@ use super::{
     data_type,
     mistake::{Mistake, Result, element_of, inside, refuse},
 };
-use crate::{FieldPath, Format, RawModelConfig, TensorSpec};
+use crate::{FieldPath, RawModelConfig, TensorSpec};
 
 /// An input, or an output, which has all of its parts but labels.
 struct Tensor<'a> {
@@ -89,12 +89,7 @@ impl Tensor<'_> {
     fn checked(&self) -> Result<TensorSpec> {
         let data_type = self.check_shape()?;
         let (declared, model) = (&*self.declared, &self.raw.name);
-        let format = match declared.format() {
-            model_input::Format::None => Format::None,
-            model_input::Format::Nhwc => Format::Nhwc,
-            model_input::Format::Nchw => Format::Nchw,
-        };
-        if format != Format::None && declared.dims.len() != 3 {
+        if declared.format() != model_input::Format::None && declared.dims.len() != 3 {
             let text = format!("model input NHWC/NCHW require 3 dims for {model}");
             let advice = "`format` is for images, which have height, width and channels: remove it, or write three `dims`";
             return refuse("dims", text, advice);
@@ -104,7 +99,6 @@ impl Tensor<'_> {
         let dims = Shape::from(declared.dims.as_slice());
         Ok(TensorSpec {
             reshape: reshape.map(Shape::from),
-            format,
             is_optional: declared.optional,
             allows_ragged_batch: declared.allow_ragged_batch,
             ..TensorSpec::plain(declared.name.as_str().into(), data_type, dims)

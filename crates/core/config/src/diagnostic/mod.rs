@@ -24,15 +24,9 @@ pub enum Severity {
     Note,
 }
 
-impl Severity {
-    /// `error`, `warning` or `note`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
+galatea_types::names! {
+    /// As messages begin with it.
+    pub Severity::as_str { Error = "error", Warning = "warning", Note = "note" }
 }
 
 impl fmt::Display for Severity {

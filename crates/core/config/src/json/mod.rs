@@ -7,11 +7,10 @@ mod pointer;
 mod reader;
 mod writer;
 
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 use prost_reflect::DynamicMessage;
 use serde_json::Value;
 
-pub use self::error::{FieldError, OverrideError};
 pub(crate) use self::{pointer::pointer, writer::key_text};
 use crate::{
     RawModelConfig,
@@ -27,23 +26,24 @@ use crate::{
 /// # Errors
 /// `InvalidArg` with the text `Invalid config override: {path}: {reason}`.
 pub fn parse_json(json: &str) -> Result<RawModelConfig> {
-    Ok(read(json)?)
+    read(json).map_err(|reason| Error::invalid_arg(format!("Invalid config override: {reason}")))
 }
 
-fn read(json: &str) -> std::result::Result<RawModelConfig, OverrideError> {
+fn read(json: &str) -> Result<RawModelConfig, String> {
     if json.len() > MAX_SOURCE_SIZE {
-        return Err(OverrideError::TooLong { size: json.len(), limit: MAX_SOURCE_SIZE });
+        return Err(format!("it has {} bytes, the limit is {MAX_SOURCE_SIZE}", json.len()));
     }
-    let value = read_value(json)?;
+    let value = read_value(json).map_err(|error| error.to_string())?;
     if count_elements(&value) > MAX_ELEMENTS {
-        return Err(OverrideError::TooManyElements { limit: MAX_ELEMENTS });
+        return Err(format!("its lists and maps have more than {MAX_ELEMENTS} members together"));
     }
-    let descriptor = schema::model_config().ok_or(OverrideError::NoSchema)?;
-    Ok(reader::read_message(descriptor, &value)?.transcode_to()?)
+    let descriptor = schema::model_config().ok_or(schema::BROKEN)?;
+    let message = reader::read_message(descriptor, &value).map_err(|error| error.to_string())?;
+    message.transcode_to().map_err(|error| error.to_string())
 }
 
 /// Strict JSON first: it is what nearly everybody sends, and its errors are the clearer ones.
-fn read_value(json: &str) -> std::result::Result<Value, serde_json::Error> {
+fn read_value(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json)
         .or_else(|error| serde_json::from_str(&lenient::to_json(json)).map_err(|_| error))
 }

@@ -6,7 +6,7 @@ use prost_reflect::{
 use serde_json::Value as Json;
 
 use super::error::FieldError;
-use crate::text::suggest;
+use crate::{schema, text::suggest};
 
 type Result<T> = std::result::Result<T, FieldError>;
 
@@ -19,9 +19,9 @@ pub(super) fn read_message(descriptor: MessageDescriptor, json: &Json) -> Result
         let field = find_field(&descriptor, name)?;
         let part = format!(".{}", field.name());
         if is_oneof_taken(&message, &field) {
-            return Err(FieldError::new("another member of the same choice is set").at(part));
+            return Err(FieldError::new("another member of the same choice is set").at(&part));
         }
-        let value = read_field(&field, json).map_err(|e| e.at(part))?;
+        let value = read_field(&field, json).map_err(|e| e.at(&part))?;
         message.set_field(&field, value);
     }
     Ok(message)
@@ -53,7 +53,7 @@ fn read_field(field: &FieldDescriptor, json: &Json) -> Result<Value> {
 
 fn read_list(kind: &Kind, values: &[Json]) -> Result<Value> {
     let values = values.iter().enumerate();
-    let values = values.map(|(i, v)| read_single(kind, v).map_err(|e| e.at(format!("[{i}]"))));
+    let values = values.map(|(i, v)| read_single(kind, v).map_err(|e| e.at(&format!("[{i}]"))));
     values.collect::<Result<_>>().map(Value::List)
 }
 
@@ -64,7 +64,7 @@ fn read_map(field: &FieldDescriptor, members: &serde_json::Map<String, Json>) ->
     let key_kind = entry.map_entry_key_field().kind();
     let value_kind = entry.map_entry_value_field().kind();
     let entries = members.iter().map(|(key, value)| {
-        let at = |e: FieldError| e.at(format!("[\"{key}\"]"));
+        let at = |e: FieldError| e.at(&format!("[\"{key}\"]"));
         Ok((read_key(&key_kind, key).map_err(at)?, read_single(&value_kind, value).map_err(at)?))
     });
     entries.collect::<Result<_>>().map(Value::Map)
@@ -125,14 +125,8 @@ fn read_integer(kind: &Kind, json: &Json) -> Result<Value> {
         _ => None,
     };
     let number: i128 = number.ok_or_else(|| mismatch("an integer", json))?;
-    let value = match kind {
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => number.try_into().map(Value::I32),
-        Kind::Enum(_) => number.try_into().map(Value::EnumNumber),
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => number.try_into().map(Value::I64),
-        Kind::Uint32 | Kind::Fixed32 => number.try_into().map(Value::U32),
-        _ => number.try_into().map(Value::U64),
-    };
-    value.map_err(|_| FieldError::new(format!("{number} is out of range")))
+    let value = schema::integer(kind, number);
+    value.ok_or_else(|| FieldError::new(format!("{number} is out of range")))
 }
 
 /// An integer, also when it is written as `1.0` or `1e3`.

@@ -18,7 +18,7 @@ use galatea_types::Shape;
 
 pub use self::{
     instance::{InstanceGroup, InstanceKind, MissingGpus, RateLimiter, RateLimiterResource},
-    optimization::{Accelerator, CudaOptimization, ModelPriority, Optimization},
+    optimization::{Accelerator, ModelPriority, Optimization},
     padding::{PaddedInput, PaddedOutput, Padding, PaddingMask},
     scheduling::{
         DynamicBatching, EnsembleStep, Ensembling, QueuePolicy, Scheduling, TimeoutAction,
@@ -27,9 +27,7 @@ pub use self::{
         ControlKind, FalseTrue, InitialData, InitialState, SequenceBatching, SequenceControl,
         SequenceState, SequenceStrategy,
     },
-    tensor::{
-        BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, Format, TensorSpec, names_of,
-    },
+    tensor::{BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, TensorSpec, names_of},
     warmup::{Warmup, WarmupData, WarmupInput},
 };
 use crate::RawModelConfig;

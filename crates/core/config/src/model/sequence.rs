@@ -138,8 +138,6 @@ pub struct SequenceState {
     pub initial: Option<InitialState>,
     /// Input and output share one buffer.
     pub uses_same_buffer: bool,
-    /// The buffer grows in place.
-    pub uses_growable_memory: bool,
 }
 
 /// What the first execution of a sequence gets as state.

@@ -16,8 +16,6 @@ pub struct TensorSpec {
     pub dims: Shape,
     /// The shape the model itself wants (without the batch dimension), when it differs from `dims`.
     pub reshape: Option<Shape>,
-    /// Inputs only: the layout of an image.
-    pub format: Format,
     /// Inputs only: a request may leave it out.
     pub is_optional: bool,
     /// Inputs only: requests with different shapes may share a batch.
@@ -34,7 +32,6 @@ impl TensorSpec {
             data_type,
             dims,
             reshape: None,
-            format: Format::None,
             is_optional: false,
             allows_ragged_batch: false,
             label_filename: None,
@@ -49,18 +46,6 @@ pub fn names_of(tensors: &[TensorSpec]) -> String {
         tensors.iter().take(MOST).map(|tensor| format!("'{}'", tensor.name)).collect();
     let more = if tensors.len() > MOST { ", ..." } else { "" };
     format!("{}{more}", names.join(", "))
-}
-
-/// The layout of an image: a fact for clients, nothing is converted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Not an image, or not specified.
-    #[default]
-    None,
-    /// Height, width, channel.
-    Nhwc,
-    /// Channel, height, width.
-    Nchw,
 }
 
 /// An input of the model that the server makes from the shapes of a ragged batch.

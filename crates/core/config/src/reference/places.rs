@@ -10,16 +10,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// As [`short_name`].
+    /// The name of the message without its package.
     pub(super) fn message_name(&self) -> &str {
-        short_name(&self.message)
+        let (name, package) = (self.message.full_name(), self.message.package_name());
+        name.strip_prefix(package).map_or(name, |rest| rest.trim_start_matches('.'))
     }
-}
-
-/// The name of a message without its package.
-pub(super) fn short_name(message: &MessageDescriptor) -> &str {
-    let name = message.full_name();
-    name.strip_prefix(message.package_name()).map_or(name, |rest| rest.trim_start_matches('.'))
 }
 
 /// All messages of a configuration, each once, with all places where it stands. An entry of a map stands where the map does.

@@ -1,6 +1,7 @@
 //! What a model loses whose instance groups are for GPUs and run on the CPU, as one warning.
 
-use crate::{CudaOptimization, Diagnostic, FieldPath, InstanceGroup, ModelConfig};
+use super::has_cuda_settings;
+use crate::{Diagnostic, FieldPath, InstanceGroup, ModelConfig};
 
 /// The warning, where such a group runs on the CPU.
 pub(super) fn find(config: &ModelConfig) -> Option<Diagnostic> {
@@ -31,11 +32,10 @@ fn instances(groups: &[&InstanceGroup]) -> String {
 
 /// The settings of the configuration that concern GPUs only.
 fn ignored(config: &ModelConfig) -> Vec<String> {
-    let optimization = config.optimization();
-    let names = optimization.gpu_accelerators.iter();
+    let names = config.optimization().gpu_accelerators.iter();
     let mut ignored: Vec<_> =
         names.map(|accelerator| format!("accelerator '{}'", accelerator.name)).collect();
-    if optimization.cuda != CudaOptimization::default() {
+    if has_cuda_settings(config) {
         ignored.push("optimization.cuda".to_owned());
     }
     if config.raw().instance_group.iter().any(|g| !g.secondary_devices.is_empty()) {

@@ -7,6 +7,8 @@
 mod doubles;
 mod gpus;
 
+use galatea_proto::inference::model_optimization_policy::Cuda;
+
 use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MODEL_FILES};
 
 struct Row {
@@ -77,17 +79,17 @@ const ROWS: &[Row] = &[
     .only("on a backend other than `onnxruntime` and `tensorflow`"),
     row(
         "optimization.cuda",
-        |c| !misses_gpus(c) && c.optimization().cuda != crate::CudaOptimization::default(),
+        |c| !misses_gpus(c) && has_cuda_settings(c),
         "has no effect: no backend of this server has these settings",
     ),
     row(
         "optimization.gather_kernel_buffer_threshold",
-        |c| c.optimization().gather_kernel_buffer_threshold != 0,
+        |c| c.raw().optimization.as_ref().is_some_and(|o| o.gather_kernel_buffer_threshold != 0),
         "has no effect: inputs are collected on the CPU",
     ),
     row(
         "optimization.eager_batching",
-        |c| c.optimization().batches_eagerly,
+        |c| c.raw().optimization.as_ref().is_some_and(|o| o.eager_batching),
         "has no effect: a batch is made when an instance is free, with all that has arrived by then",
     ),
     row(
@@ -166,6 +168,11 @@ fn has_accelerators(config: &ModelConfig) -> bool {
     let optimization = config.optimization();
     let has_gpu_accelerators = !misses_gpus(config) && !optimization.gpu_accelerators.is_empty();
     has_gpu_accelerators || !optimization.cpu_accelerators.is_empty()
+}
+
+fn has_cuda_settings(config: &ModelConfig) -> bool {
+    let section = config.raw().optimization.as_ref();
+    section.and_then(|section| section.cuda.as_ref()).is_some_and(|cuda| *cuda != Cuda::default())
 }
 
 /// Whether a group for GPUs runs on the CPU, of which one warning says all.

@@ -2,26 +2,15 @@
 //!
 //! Nothing else makes a [`ModelConfig`], so that no test is about a state that no model can have.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unreachable,
-    reason = "it serves tests, which may stop where they stand"
-)]
-
-mod numbers;
 mod places;
 
 use galatea_types::{DataType, Result, Shape};
 
 use crate::{
-    CheckContext, Format, ModelConfig, NormalizeContext, RawModelConfig, TensorSpec, normalize,
-    parse_text,
+    CheckContext, ModelConfig, NormalizeContext, RawModelConfig, TensorSpec, normalize, parse_text,
 };
 
-pub use self::{
-    numbers::{ConfigField, number_fields, text_fields},
-    places::without_places,
-};
+pub use self::places::without_places;
 
 /// What a configuration is completed by and checked against. Without GPUs and files by default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,16 +102,7 @@ pub fn tensors<N: AsRef<str>>(
 
 /// A tensor as a configuration describes it, for tests of what needs no model around it.
 pub fn tensor_spec(name: &str, data_type: DataType, dims: impl Into<Shape>) -> TensorSpec {
-    TensorSpec {
-        name: name.into(),
-        data_type,
-        dims: dims.into(),
-        reshape: None,
-        format: Format::None,
-        is_optional: false,
-        allows_ragged_batch: false,
-        label_filename: None,
-    }
+    TensorSpec::plain(name.into(), data_type, dims.into())
 }
 
 #[track_caller]

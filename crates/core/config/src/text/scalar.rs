@@ -2,11 +2,12 @@
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, Value};
 
-use super::error::TextError;
 use super::{
+    error::TextError,
     lexer::{Token, TokenKind},
     number, string, suggest,
 };
+use crate::schema;
 
 type Result<T> = std::result::Result<T, TextError>;
 
@@ -49,13 +50,7 @@ fn parse_float(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Resul
 
 fn parse_integer(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Result<Value> {
     let number = number::parse_integer(token.text).ok_or_else(|| mismatch(field, kind, token))?;
-    let value = match kind {
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => number.try_into().map(Value::I32),
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => number.try_into().map(Value::I64),
-        Kind::Uint32 | Kind::Fixed32 => number.try_into().map(Value::U32),
-        _ => number.try_into().map(Value::U64),
-    };
-    value.map_err(|_| {
+    schema::integer(kind, number).ok_or_else(|| {
         let name = field.name();
         let message = format!("{} is out of range for `{name}`", token.describe());
         TextError::new(token.position, message)

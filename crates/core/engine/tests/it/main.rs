@@ -9,6 +9,7 @@
 mod added_repositories;
 mod agents;
 mod call;
+mod config_fields;
 mod control;
 mod ensembles;
 mod failed_loads;

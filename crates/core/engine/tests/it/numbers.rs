@@ -4,7 +4,6 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use galatea_config::testing::{ConfigField, number_fields, text_fields};
 use galatea_engine::{
     BackendRegistry, ControlMode, Engine, EngineOptions, LoadOverrides, LocalRoot,
 };
@@ -14,7 +13,10 @@ use galatea_types::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
-use crate::fixture::{add_model, eventually, wait};
+use crate::{
+    config_fields::{ConfigField, number_fields, text_fields},
+    fixture::{add_model, eventually, wait},
+};
 
 const ADD_SUB: &str = "backend: \"identity\"
     input { name: \"INPUT0\" data_type: TYPE_INT32 dims: 2 }

@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
 }
 
 /// In decimal digits.
-pub(super) fn write_number(out: &mut String, number: impl itoa::Integer) {
+pub(crate) fn write_number(out: &mut String, number: impl itoa::Integer) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 

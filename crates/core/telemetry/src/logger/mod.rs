@@ -14,7 +14,7 @@
 
 mod console;
 mod json;
-mod line;
+pub(crate) mod line;
 mod observers;
 pub(crate) mod quoting;
 mod settings;

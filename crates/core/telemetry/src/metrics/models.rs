@@ -155,12 +155,11 @@ impl<'a> Models<'a> {
     /// Of each model, and of the server: that of the model that is worst off, for a server that cannot take more for one of
     /// its models is full, whatever the others are at.
     fn write_load(&self, text: &mut Text) {
-        text.family(&MODEL_LOAD);
-        for (labels, model) in &self.0 {
+        self.each(text, &MODEL_LOAD, |text, labels, model| {
             if let Some(load) = model.load {
                 text.of_model(&MODEL_LOAD, labels, load);
             }
-        }
+        });
         let loads = self.0.iter().filter_map(|(_, model)| model.load);
         text.single(&LOAD, loads.fold(0.0, f64::max));
     }
@@ -185,12 +184,11 @@ impl<'a> Models<'a> {
         family: &Family,
         value: impl Fn(InstanceCounts, &StatisticsSnapshot) -> u64,
     ) {
-        text.family(family);
-        for (labels, model) in &self.0 {
+        self.each(text, family, |text, labels, model| {
             if let Some(counts) = model.instances {
                 text.of_model(family, labels, value(counts, model.statistics));
             }
-        }
+        });
     }
 
     fn write<V: std::fmt::Display>(
@@ -199,10 +197,7 @@ impl<'a> Models<'a> {
         family: &Family,
         value: impl Fn(&ModelMetrics<'a>) -> V,
     ) {
-        text.family(family);
-        for (labels, model) in &self.0 {
-            text.of_model(family, labels, value(model));
-        }
+        self.each(text, family, |text, labels, model| text.of_model(family, labels, value(model)));
     }
 
     fn write_by_reason<I: Iterator<Item = (&'static str, u64)>>(
@@ -211,11 +206,19 @@ impl<'a> Models<'a> {
         family: &Family,
         counts: impl Fn(&ModelMetrics<'a>) -> I,
     ) {
+        self.each(text, family, |text, labels, model| {
+            counts(model).for_each(|(reason, n)| text.with_reason(family, labels, reason, n));
+        });
+    }
+
+    /// Writes the head of the family, and the samples of each model.
+    fn each(
+        &self,
+        text: &mut Text,
+        family: &Family,
+        write: impl Fn(&mut Text, &Labels, &ModelMetrics<'a>),
+    ) {
         text.family(family);
-        for (labels, model) in &self.0 {
-            for (reason, count) in counts(model) {
-                text.with_reason(family, labels, reason, count);
-            }
-        }
+        self.0.iter().for_each(|(labels, model)| write(text, labels, model));
     }
 }

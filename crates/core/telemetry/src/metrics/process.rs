@@ -100,11 +100,8 @@ impl ProcessSampler {
         ProcessMetrics {
             has_counter_latencies: self.options.has_counter_latencies,
             pinned_pool_total_bytes: self.options.pinned_memory_pool_bytes,
-            pinned_pool_used_bytes: 0,
             cpu: self.options.has_cpu_metrics.then(|| self.cpu()).flatten(),
-            gpus: Vec::new(),
-            memory: MemoryMetrics::default(),
-            cache: None,
+            ..ProcessMetrics::default()
         }
     }
 

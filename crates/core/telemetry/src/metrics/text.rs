@@ -30,8 +30,7 @@ impl Text {
     }
 
     pub fn of_model(&mut self, family: &Family, labels: &Labels, value: impl Display) {
-        let Labels { head, tail } = labels;
-        let _ = writeln!(self.0, "{}{head}{tail}}} {value}", family.name);
+        self.part(family, "", labels, value);
     }
 
     /// As [`of_model`](Self::of_model), with a label `reason`.

@@ -60,7 +60,7 @@ fn words(out: &mut String, commands: &[CommandOutline]) {
         let mut words: Vec<String> =
             below(commands, command.path).iter().map(|(word, _)| (*word).to_owned()).collect();
         words.extend(command.words.iter().map(|word| (*word).to_owned()));
-        words.extend(command.options.iter().flat_map(|option| option.spellings()));
+        words.extend(command.options.iter().flat_map(|option| option.names.spellings()));
         let more = command.more_words.map(|more| format!("; _galatea_more {more}"));
         let _ = writeln!(
             out,
@@ -79,6 +79,7 @@ fn values(out: &mut String, commands: &[CommandOutline]) {
     for command in commands {
         for option in command.options.iter().filter(|option| option.kind.needs_value()) {
             let names: Vec<String> = option
+                .names
                 .spellings()
                 .iter()
                 .map(|name| quoted(&format!("{} {name}", command.path)))

@@ -101,7 +101,7 @@ fn specs(option: &OptionOutline) -> Vec<String> {
         };
         format!("'*{name}{attached}[{text}]{value}'")
     };
-    option.spellings().iter().map(spec).collect()
+    option.names.spellings().iter().map(spec).collect()
 }
 
 /// Without what means something within a specification.

@@ -18,7 +18,7 @@ pub fn markdown(options: &[OptionOutline]) -> String {
             );
         }
         let names: Vec<String> =
-            option.spellings().iter().map(|name| format!("`{name}`")).collect();
+            option.names.spellings().iter().map(|name| format!("`{name}`")).collect();
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} |",

@@ -57,7 +57,7 @@ pub fn man_page(program: &str, version: &str, commands: &[CommandOutline]) -> St
 }
 
 fn option_of(out: &mut String, option: &OptionOutline) {
-    let names: Vec<String> = option.spellings().iter().map(|name| escaped(name)).collect();
+    let names: Vec<String> = option.names.spellings().iter().map(|name| escaped(name)).collect();
     let value = escaped(&option.kind.placeholder());
     let _ = writeln!(
         out,

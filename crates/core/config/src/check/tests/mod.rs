@@ -287,7 +287,6 @@ fn loads_the_seed_configurations() {
         }
     }
     let handwriting = load(seeds[0], &[]).unwrap();
-    assert_eq!(handwriting.inputs[0].format, crate::Format::Nhwc);
     assert_eq!(handwriting.inputs[0].reshape, None);
     let blip = load(seeds[1], &[]).unwrap();
     let group = &blip.instance_groups[0];

@@ -8,7 +8,7 @@ use std::{
 use galatea_types::TraceContext;
 
 use super::AccessFormat;
-use crate::logger::{quoting::write_escaped, time::write_iso_micros};
+use crate::logger::{line::write_number, quoting::write_escaped, time::write_iso_micros};
 
 /// Most bytes of a text that a client chooses.
 const MAX_TEXT: usize = 1024;
@@ -53,20 +53,18 @@ pub struct AccessRecord<'a> {
 impl AccessRecord<'_> {
     /// Appends the line.
     pub(super) fn write(&self, format: AccessFormat, out: &mut String) {
-        match format {
-            AccessFormat::Text => self.each_field(&mut TextLine { out }),
-            AccessFormat::Json => {
-                out.push_str("{\"type\":\"access\"");
-                self.each_field(&mut JsonLine { out });
-                out.push('}');
-            }
-        }
-        out.push('\n');
+        let (head, end) = match format {
+            AccessFormat::Text => ("", "\n"),
+            AccessFormat::Json => ("{\"type\":\"access\"", "}\n"),
+        };
+        out.push_str(head);
+        self.each_field(&mut Line { out, format });
+        out.push_str(end);
     }
 
     /// The fields in their order. It is part of the format: fields are added at the end only.
     #[inline]
-    fn each_field(&self, line: &mut impl Line) {
+    fn each_field(&self, line: &mut Line<'_>) {
         line.plain("time", |out| write_time(out, self.time));
         line.text("id", self.id);
         // Writing to a String cannot fail.
@@ -94,46 +92,49 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// One of the forms.
-trait Line {
-    /// A text of plain characters only.
-    fn plain(&mut self, name: &str, write: impl FnOnce(&mut String));
-    fn text(&mut self, name: &str, value: &str);
-    fn number(&mut self, name: &str, value: Option<impl itoa::Integer>);
-    fn hex(&mut self, name: &str, value: Option<u128>, width: usize);
-}
-
-/// The time, then `name=value` with spaces between; `-` stands for nothing. A value with anything but plain characters
-/// in it is quoted and escaped as in JSON.
-struct TextLine<'a> {
+/// A line as it grows. As text it is the time, then `name=value` with spaces between; `-` stands for nothing, and a value with
+/// anything but plain characters in it is quoted and escaped as in JSON. As JSON it is the members of an object; `null` stands
+/// for nothing.
+struct Line<'a> {
     out: &'a mut String,
+    format: AccessFormat,
 }
 
-impl TextLine<'_> {
+impl Line<'_> {
     #[inline]
     fn name(&mut self, name: &str) {
-        // The time stands first, and without its name.
-        if !self.out.is_empty() {
-            self.out.push(' ');
-            self.out.push_str(name);
-            self.out.push('=');
-        }
+        let (before, behind) = match self.format {
+            // The time stands first, and without its name.
+            AccessFormat::Text if self.out.is_empty() => return,
+            AccessFormat::Text => (" ", "="),
+            AccessFormat::Json => (",\"", "\":"),
+        };
+        self.out.push_str(before);
+        self.out.push_str(name);
+        self.out.push_str(behind);
     }
-}
 
-impl Line for TextLine<'_> {
+    fn nothing(&mut self) {
+        self.out.push_str(if self.format == AccessFormat::Json { "null" } else { "-" });
+    }
+
+    /// A text of plain characters only.
     #[inline]
     fn plain(&mut self, name: &str, write: impl FnOnce(&mut String)) {
         self.name(name);
+        let quote = if self.format == AccessFormat::Json { "\"" } else { "" };
+        self.out.push_str(quote);
         write(self.out);
+        self.out.push_str(quote);
     }
 
     #[inline]
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
+        let may_be_bare = self.format == AccessFormat::Text && value != "-";
         match value {
-            "" => self.out.push('-'),
-            _ if value != "-" && value.len() <= MAX_TEXT && is_plain(value) => {
+            "" => self.nothing(),
+            _ if may_be_bare && value.len() <= MAX_TEXT && is_plain(value) => {
                 self.out.push_str(value);
             }
             _ => write_quoted(self.out, value),
@@ -145,16 +146,18 @@ impl Line for TextLine<'_> {
         self.name(name);
         match value {
             Some(value) => write_number(self.out, value),
-            None => self.out.push('-'),
+            None => self.nothing(),
         }
     }
 
     #[inline]
     fn hex(&mut self, name: &str, value: Option<u128>, width: usize) {
-        self.name(name);
         match value {
-            Some(value) => write_hex(self.out, value, width),
-            None => self.out.push('-'),
+            Some(value) => self.plain(name, |out| write_hex(out, value, width)),
+            None => {
+                self.name(name);
+                self.nothing();
+            }
         }
     }
 }
@@ -174,59 +177,6 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| PLAIN.get(usize::from(byte)) == Some(&true))
 }
 
-/// The members of an object; `null` stands for nothing.
-struct JsonLine<'a> {
-    out: &'a mut String,
-}
-
-impl JsonLine<'_> {
-    #[inline]
-    fn name(&mut self, name: &str) {
-        self.out.push_str(",\"");
-        self.out.push_str(name);
-        self.out.push_str("\":");
-    }
-}
-
-impl Line for JsonLine<'_> {
-    #[inline]
-    fn plain(&mut self, name: &str, write: impl FnOnce(&mut String)) {
-        self.name(name);
-        self.out.push('"');
-        write(self.out);
-        self.out.push('"');
-    }
-
-    #[inline]
-    fn text(&mut self, name: &str, value: &str) {
-        self.name(name);
-        match value {
-            "" => self.out.push_str("null"),
-            _ => write_quoted(self.out, value),
-        }
-    }
-
-    #[inline]
-    fn number(&mut self, name: &str, value: Option<impl itoa::Integer>) {
-        self.name(name);
-        match value {
-            Some(value) => write_number(self.out, value),
-            None => self.out.push_str("null"),
-        }
-    }
-
-    #[inline]
-    fn hex(&mut self, name: &str, value: Option<u128>, width: usize) {
-        match value {
-            Some(value) => self.plain(name, |out| write_hex(out, value, width)),
-            None => {
-                self.name(name);
-                self.out.push_str("null");
-            }
-        }
-    }
-}
-
 /// A JSON string of a bounded length; a text that was cut ends in three points.
 fn write_quoted(out: &mut String, text: &str) {
     let end = text.floor_char_boundary(MAX_TEXT);
@@ -241,10 +191,6 @@ fn write_quoted(out: &mut String, text: &str) {
 fn write_time(out: &mut String, time: SystemTime) {
     write_iso_micros(out, time.duration_since(UNIX_EPOCH).unwrap_or_default());
     out.push('Z');
-}
-
-fn write_number(out: &mut String, number: impl itoa::Integer) {
-    out.push_str(itoa::Buffer::new().format(number));
 }
 
 fn write_hex(out: &mut String, number: u128, width: usize) {
