@@ -72,7 +72,8 @@ pub fn tar(data: &[u8]) {
     let (file, folder) = (outer.path().join("archive"), outer.path().join("inner"));
     fs::write(&file, &bytes).expect("written");
     let unpacked = bounded(bytes.len(), BOUND, || {
-        galatea_backend_python::environment::unpack(&file, &folder, MOST_BYTES, MOST_FILES)
+        let bounds = galatea_tar_archive::Bounds { bytes: MOST_BYTES, files: MOST_FILES };
+        galatea_tar_archive::unpack(&file, &folder, bounds, &mut ())
     });
     assert_eq!(fs::read(&file).expect("still there"), bytes);
     for entry in fs::read_dir(outer.path()).expect("readable") {

@@ -3,7 +3,7 @@
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, Result};
-use galatea_worker::{InstanceOptions, MemoryRules, WorkerInstance, WorkerList, wire::kind};
+use galatea_worker::{LogLevels, MemoryRules, WorkerInstance, WorkerList, wire::kind};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -92,17 +92,12 @@ impl Model for IsolatedModel {
             alarm,
             MemoryRules::within(ARENAS, &self.context.server.memory),
         )?;
-        self.workers.add(worker.connection());
+        self.workers.add(&worker.connection);
         let subject = serde_json::to_value(self.subject(spec)).unwrap_or_default();
         worker.request(kind::INIT, &subject)?;
         worker.set_ready()?;
-        Ok(Box::new(WorkerInstance::new(InstanceOptions {
-            name: &spec.name,
-            config,
-            version: self.context.version,
-            may_answer_later: false,
-            worker,
-        })))
+        let model = (&**config, self.context.version);
+        Ok(Box::new(WorkerInstance::new(&spec.name, model, false, worker)))
     }
 
     fn prepare_to_leave(&self) {

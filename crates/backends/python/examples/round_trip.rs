@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          output { name: 'OUT' data_type: TYPE_UINT8 dims: -1 }",
     );
     let environment: Environment = env::vars_os().collect();
-    let model = PythonBackend::open(&settings, &environment, &WorkerRules::default())?.load(
+    let model = PythonBackend::open(None, &settings, &environment, &WorkerRules::default())?.load(
         LoadContext {
             config: Arc::new(config),
             version: 1,

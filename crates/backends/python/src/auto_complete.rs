@@ -14,8 +14,8 @@ use crate::{
     package::Package,
     services::PythonServices,
     settings::{self, Settings},
-    start::{self, ModelFolders, Start},
-    worker_rules::ModelControlRule,
+    start::{self, Start},
+    worker_rules::{ModelControlRule, ModelFolders},
 };
 
 /// The configuration as the model completes it. Most models do not, and then no worker is started.

@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::Read,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -42,6 +41,10 @@ impl ModelDefaults {
         Err(Error::internal(format!("Python model file not found in '{}'", path.display())))
     }
 
+    pub fn has_runtime(&self, runtime: &str) -> bool {
+        runtime == if self.files.is_some() { "model.py" } else { "libtriton_python.so" }
+    }
+
     /// A model's parameters, with the backend's environment where they name none.
     pub fn parameters(&self, mut own: BTreeMap<String, String>) -> BTreeMap<String, String> {
         if let Some(packed) = self.files.as_ref().and_then(|files| files.execution_env.as_ref()) {
@@ -70,20 +73,17 @@ impl ModelDefaults {
 /// What the code of a model may have at most: it is read whole, and data lies in files of its own.
 const MAX_CODE: u64 = 64 << 20;
 
-/// The code of a model.
 pub(crate) fn read_code(file: &Path) -> Result<Vec<u8>> {
     let text = |reason: &dyn std::fmt::Display| {
         format!("Python model file '{}' cannot be read: {reason}", file.display())
     };
-    let mut code = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_CODE + 1).read_to_end(&mut code));
-    match read {
-        Ok(read) if read as u64 > MAX_CODE => {
+    match galatea_regular_files::read(file, MAX_CODE) {
+        Ok(code) => Ok(code),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
             let found = Diagnostic::error(text(&"it has more than 64 MiB"))
                 .with_advice("put its data into files beside it");
             Err(Error::internal(format!("{}{}", found.text, found.appendix())).with_source(found))
         }
-        Ok(_) => Ok(code),
         Err(error) => Err(Error::internal(text(&error)).with_source(error)),
     }
 }
@@ -168,7 +168,11 @@ mod tests {
         let path = folder.path().join("model.py");
         std::fs::write(&path, "pass").expect("written");
         assert_eq!(read_code(&path).expect("code"), b"pass");
-        File::options().write(true).open(&path).and_then(|f| f.set_len(1 << 40)).expect("sparse");
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|f| f.set_len(1 << 40))
+            .expect("sparse");
         let error = read_code(&path).expect_err("too large");
         assert!(
             error.message().ends_with("more than 64 MiB (put its data into files beside it)"),

@@ -61,13 +61,8 @@ fn unreadable(mistake: SyntaxMistake, file: &Path, context: &CompletionContext<'
         Ok(inside) => format!("{}/{}", context.model_name, inside.display()),
         Err(_) => file.display().to_string(),
     };
-    let place = match mistake.place {
-        Some(mut place) => {
-            place.file = name;
-            place
-        }
-        None => Place::file(name),
-    };
+    let mut place = mistake.place.unwrap_or_else(|| Place::file(String::new()));
+    place.file = name;
     let advice = format!("correct the code: Python {} cannot read it", mistake.python);
     let found = Diagnostic::error(mistake.text).with_advice(advice).at(place);
     found.into_error(Code::Internal)
@@ -75,10 +70,7 @@ fn unreadable(mistake: SyntaxMistake, file: &Path, context: &CompletionContext<'
 
 impl Inspector for PythonInspector {
     fn has_runtime(&self, runtime: &str) -> bool {
-        match self.defaults.files {
-            Some(_) => runtime == "model.py",
-            None => runtime == "libtriton_python.so",
-        }
+        self.defaults.has_runtime(runtime)
     }
 
     fn complete_config(

@@ -49,37 +49,21 @@ pub struct PythonBackend {
 }
 
 impl PythonBackend {
-    /// The backend `python`. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
+    /// The backend `python`, or with `files` one of another name whose models all run the code in them: their own folders hold
+    /// what that code reads. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
     /// which lead to interpreters and to the data folder. `rules`: what models may see and do.
     ///
     /// # Errors
     /// When a setting has a value it cannot have; the error names it.
     pub fn open(
+        files: Option<(&str, PythonBackendFiles)>,
         settings: &BTreeMap<String, String>,
         variables: &Environment,
         rules: &WorkerRules,
     ) -> Result<Arc<dyn Backend>> {
         let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
-        Self::create("python", ModelDefaults { files: None, settings, variables, rules })
-    }
-
-    /// A backend whose models all run the code in `files`: their own folders hold what that code reads.
-    /// `settings`: those of `--backend-config` for it.
-    ///
-    /// # Errors
-    /// As [`PythonBackend::open`].
-    pub fn of_files(
-        name: &str,
-        files: PythonBackendFiles,
-        settings: &BTreeMap<String, String>,
-        variables: &Environment,
-        rules: &WorkerRules,
-    ) -> Result<Arc<dyn Backend>> {
-        let (settings, variables, rules) = (settings.clone(), variables.clone(), rules.clone());
-        Self::create(name, ModelDefaults { files: Some(files), settings, variables, rules })
-    }
-
-    fn create(name: &str, defaults: ModelDefaults) -> Result<Arc<dyn Backend>> {
+        let (name, files) = files.map_or(("python", None), |(name, files)| (name, Some(files)));
+        let defaults = ModelDefaults { files, settings, variables, rules };
         Settings::read(&defaults.settings)?;
         defaults.rules.open(&defaults.variables)?;
         if defaults.files.is_none() {
@@ -113,10 +97,7 @@ impl Backend for PythonBackend {
 
     /// A backend that is made in Python is its `model.py`.
     fn has_runtime(&self, runtime: &str) -> bool {
-        match self.defaults.files {
-            Some(_) => runtime == "model.py",
-            None => runtime == "libtriton_python.so",
-        }
+        self.defaults.has_runtime(runtime)
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
@@ -131,13 +112,17 @@ mod tests {
     #[test]
     fn a_backend_made_in_python_is_its_model_py() {
         let (settings, variables) = (BTreeMap::new(), Environment::default());
-        let python = PythonBackend::open(&settings, &variables, &WorkerRules::default())
+        let python = PythonBackend::open(None, &settings, &variables, &WorkerRules::default())
             .expect("no settings");
         assert!(python.has_runtime("libtriton_python.so") && !python.has_runtime("model.py"));
         let files = PythonBackendFiles { model_py: "/b/mine/model.py".into(), execution_env: None };
-        let mine =
-            PythonBackend::of_files("mine", files, &settings, &variables, &WorkerRules::default())
-                .expect("as well");
+        let mine = PythonBackend::open(
+            Some(("mine", files)),
+            &settings,
+            &variables,
+            &WorkerRules::default(),
+        )
+        .expect("as well");
         assert!(mine.has_runtime("model.py") && !mine.has_runtime("libtriton_mine.so"));
     }
 }

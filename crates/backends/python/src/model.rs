@@ -1,7 +1,7 @@
 //! A loaded Python model, which starts a worker for each instance.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,8 +13,8 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{Diagnostic, FieldPath, InstanceKind, ModelConfig, to_json};
 use galatea_types::{Code, Result};
 use galatea_worker::{
-    InstanceOptions, LogLevels, MemoryRules, Program, ToldOutputs, Worker, WorkerInstance,
-    WorkerList, WorkerOptions,
+    LogLevels, MemoryRules, Program, ToldOutputs, Worker, WorkerInstance, WorkerList,
+    WorkerOptions,
     wire::{INLINE_LIMIT, kind},
 };
 use serde_json::{Value, json};
@@ -23,11 +23,11 @@ use crate::{
     defaults::{ModelDefaults, mentions, read_code},
     environment::{self, EnvironmentLease, EnvironmentRequest},
     package::Package,
-    services::{PythonServices, Query},
+    services::{PythonServices, ReadinessQueries},
     settings::{self, Settings},
-    start::{self, ModelFolders, Start},
+    start::{self, Start},
     temporary_folder::TemporaryFolder,
-    worker_rules::{ModelControlRule, WorkerRules},
+    worker_rules::{ModelControlRule, ModelFolders, WorkerRules},
 };
 
 /// How long a model's `is_ready` may take.
@@ -82,7 +82,8 @@ impl PythonModel {
         let start = Start::new(&environment, &package, &folders, defaults)?;
         Ok(Self {
             model_control: defaults.rules.model_control(config.name()),
-            uses_senders: config.is_decoupled() || uses_senders(&file)?,
+            uses_senders: config.is_decoupled()
+                || mentions(&read_code(&file)?, "get_response_sender"),
             file,
             settings,
             program: start.program,
@@ -149,21 +150,12 @@ impl PythonModel {
     }
 }
 
-fn uses_senders(file: &Path) -> Result<bool> {
-    Ok(mentions(&read_code(file)?, "get_response_sender"))
-}
-
 impl Model for PythonModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let worker = self.start(spec)?;
-        self.workers.add(worker.connection());
-        Ok(Box::new(WorkerInstance::new(InstanceOptions {
-            name: &spec.name,
-            config: &self.context.config,
-            version: self.context.version,
-            may_answer_later: self.uses_senders,
-            worker,
-        })))
+        self.workers.add(&worker.connection);
+        let model = (&*self.context.config, self.context.version);
+        Ok(Box::new(WorkerInstance::new(&spec.name, model, self.uses_senders, worker)))
     }
 
     fn may_answer_later(&self) -> bool {
@@ -185,10 +177,14 @@ impl Model for PythonModel {
         }
         let workers = self.workers.living();
         let deadline = Instant::now() + READINESS_TIMEOUT;
-        let queries: Vec<_> =
-            workers.iter().map(|w| w.services.readiness.ask(&w.channels)).collect();
-        let is_ready = |query: Option<Query<'_>>| query.is_some_and(|q| q.wait_until(deadline));
-        !queries.is_empty() && queries.into_iter().all(is_ready)
+        let queries: Vec<_> = workers
+            .iter()
+            .map(|w| (&w.services.readiness, w.services.readiness.ask(&w.channels)))
+            .collect();
+        let is_ready = |(readiness, query): &(&ReadinessQueries, Option<u64>)| {
+            query.is_some_and(|id| readiness.result(id, deadline))
+        };
+        !queries.is_empty() && queries.iter().all(is_ready)
     }
 }
 

@@ -31,7 +31,7 @@ const FILES: &[(&str, &str)] = embedded! {
 
 /// The worker's code on disk.
 pub(crate) struct Package {
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// Set when the data folder could not be written: removed with this.
     _temporary: Option<TempDir>,
 }
@@ -56,10 +56,6 @@ impl Package {
                 .with_source(error)
         })?;
         Ok(Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) })
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 
@@ -141,10 +137,10 @@ mod tests {
     fn written_once_and_repaired() {
         let data = tempfile::tempdir().expect("folder");
         let install = || Package::install(Some(data.path())).expect("written");
-        let folder = install().folder().to_owned();
+        let folder = install().folder.clone();
         assert!(folder.starts_with(data.path()));
         fs::write(folder.join("__main__.py"), "broken").expect("written");
-        assert_eq!(install().folder(), folder);
+        assert_eq!(install().folder, folder);
         assert!(is_intact(&folder));
         let kept = fs::read_dir(data.path().join("python-worker")).expect("readable").count();
         assert_eq!(kept, 1);
@@ -153,7 +149,7 @@ mod tests {
     #[test]
     fn a_temporary_folder_goes_with_its_package() {
         let package = Package::install(Some(Path::new("/dev/null/nowhere"))).expect("elsewhere");
-        let folder = package.folder().to_owned();
+        let folder = package.folder.clone();
         assert!(is_intact(&folder));
         drop(package);
         assert!(!folder.exists());

@@ -62,24 +62,27 @@ const EXECUTION_SECS: u64 = 600;
 const UNLOAD_SECS: u64 = 10;
 
 impl Settings {
-    /// Errors name the setting and its limits. Unknown settings are ignored.
+    /// Errors name the setting and its limits; most texts are Triton's. Unknown settings are ignored.
     pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let initial = number(config, DEFAULT_SIZE)?.unwrap_or(MIB);
         if initial < MIB {
-            return Err(SettingError::BelowMinimum { key: DEFAULT_SIZE }.into());
+            let text = format!("{DEFAULT_SIZE} can't be smaller than 1 MiB");
+            return Err(Error::invalid_arg(text));
         }
         let growth = positive(config, GROWTH)?.unwrap_or(MIB);
         let max = positive(config, MAX_SIZE)?;
         if max.is_some_and(|max| max < initial) {
-            return Err(SettingError::BelowInitial.into());
+            let text = format!("{MAX_SIZE} can't be smaller than {DEFAULT_SIZE}");
+            return Err(Error::invalid_arg(text));
         }
         let seconds = positive::<u64>(config, TIMEOUT)?.unwrap_or(30);
         if number::<u64>(config, THREAD_POOL)?.is_some_and(|n| n < 1) {
-            return Err(SettingError::BelowOne { key: THREAD_POOL }.into());
+            return Err(Error::invalid_arg(format!("{THREAD_POOL} can't be less than 1.")));
         }
         number::<u64>(config, QUEUE_SIZE)?;
         if config.get(REGION_PREFIX).is_some_and(String::is_empty) {
-            return Err(SettingError::Empty { key: REGION_PREFIX }.into());
+            let text = format!("{REGION_PREFIX} must at least contain one character.");
+            return Err(Error::invalid_arg(text));
         }
         Ok(Self {
             arenas: ArenaLimits { initial, growth, max },
@@ -96,9 +99,7 @@ impl Settings {
     /// When such a parameter has a value it cannot have; the error names it.
     pub fn of_model(self, parameters: &BTreeMap<String, String>) -> Result<Self> {
         let Some(text) = parameters.get(EXECUTION_PARAMETER) else { return Ok(self) };
-        let seconds = text.trim().parse();
-        let seconds = seconds
-            .map_err(|_| SettingError::NoNumber { key: EXECUTION_PARAMETER, text: text.clone() })?;
+        let seconds = text.trim().parse().map_err(|_| no_number(EXECUTION_PARAMETER, text))?;
         Ok(Self { execution: limit_of(seconds, EXECUTION_PARAMETER), ..self })
     }
 
@@ -115,7 +116,7 @@ fn time_limit(
     config: &BTreeMap<String, String>,
     setting: &'static str,
     default: u64,
-) -> Result<TimeLimit, SettingError> {
+) -> Result<TimeLimit> {
     number(config, setting).map(|seconds| limit_of(seconds.unwrap_or(default), setting))
 }
 
@@ -131,45 +132,22 @@ fn unknown(config: &BTreeMap<String, String>) -> Vec<&str> {
 fn positive<N: FromStr + Default + PartialOrd>(
     config: &BTreeMap<String, String>,
     key: &'static str,
-) -> Result<Option<N>, SettingError> {
+) -> Result<Option<N>> {
     match number::<N>(config, key)? {
-        Some(number) if number <= N::default() => Err(SettingError::NotPositive { key }),
+        Some(number) if number <= N::default() => {
+            Err(Error::invalid_arg(format!("{key} can't be smaller than or equal to zero.")))
+        }
         number => Ok(number),
     }
 }
 
-fn number<N: FromStr>(
-    config: &BTreeMap<String, String>,
-    key: &'static str,
-) -> Result<Option<N>, SettingError> {
-    let parse = |text: &String| {
-        let number = text.trim().parse();
-        number.map_err(|_| SettingError::NoNumber { key, text: text.clone() })
-    };
+fn number<N: FromStr>(config: &BTreeMap<String, String>, key: &str) -> Result<Option<N>> {
+    let parse = |text: &String| text.trim().parse().map_err(|_| no_number(key, text));
     config.get(key).map(parse).transpose()
 }
 
-/// A setting has a value that it cannot have. Most texts are Triton's.
-#[derive(Debug, thiserror::Error)]
-enum SettingError {
-    #[error("{key} is not a number: '{text}'")]
-    NoNumber { key: &'static str, text: String },
-    #[error("{key} can't be smaller than or equal to zero.")]
-    NotPositive { key: &'static str },
-    #[error("{key} can't be less than 1.")]
-    BelowOne { key: &'static str },
-    #[error("{key} can't be smaller than 1 MiB")]
-    BelowMinimum { key: &'static str },
-    #[error("{MAX_SIZE} can't be smaller than {DEFAULT_SIZE}")]
-    BelowInitial,
-    #[error("{key} must at least contain one character.")]
-    Empty { key: &'static str },
-}
-
-impl From<SettingError> for Error {
-    fn from(error: SettingError) -> Self {
-        Error::invalid_arg(error.to_string())
-    }
+fn no_number(key: &str, text: &str) -> Error {
+    Error::invalid_arg(format!("{key} is not a number: '{text}'"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The folder for temporary files of an isolated model, and its removal, whatever the model has left in it.
 
 use std::{
-    ffi::CString,
+    ffi::{CString, OsString},
     fs::Permissions,
     io,
     os::{
@@ -48,6 +48,11 @@ impl TemporaryFolder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The variables by which libraries find it, and PyTorch, for the code that it compiles.
+    pub fn variables(&self) -> [(OsString, OsString); 3] {
+        ["TMPDIR", "TMP", "TEMP"].map(|name| (name.into(), self.path.clone().into()))
     }
 }
 

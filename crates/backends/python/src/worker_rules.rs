@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::{Arc, Once},
+    sync::{Arc, OnceLock},
 };
 
 use crate::{environment::Confinement, settings::Settings};
@@ -18,16 +18,10 @@ use galatea_worker::{
 #[derive(Clone, Debug, Default)]
 pub struct WorkerRules(Arc<Rules>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Rules {
     options: WorkerOptions,
-    is_told: Once,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self { options: WorkerOptions::default(), is_told: Once::new() }
-    }
+    is_told: OnceLock<()>,
 }
 
 /// The options that rules are made of.
@@ -67,24 +61,17 @@ pub(crate) enum ModelControlRule {
     Refused { model: String, because: String },
 }
 
-/// What one model adds.
-pub(crate) struct ModelPaths<'a> {
-    /// Folder of the model.
+/// The folders of a model, and the file with its code, which for a backend written in Python lies elsewhere.
+pub(crate) struct ModelFolders<'a> {
     pub model: &'a Path,
-    /// Folder of the version.
     pub version: &'a Path,
-    /// Folder of its code, which for a backend written in Python lies elsewhere.
     pub code: &'a Path,
-    /// Of its interpreter, and of the worker's own code.
-    pub readable: Vec<PathBuf>,
-    /// For temporary files.
-    pub temporary: &'a Path,
 }
 
 impl WorkerRules {
     /// Rules of these options.
     pub fn new(options: WorkerOptions) -> Self {
-        Self(Arc::new(Rules { options, is_told: Once::new() }))
+        Self(Arc::new(Rules { options, is_told: OnceLock::new() }))
     }
 
     /// How far the processes are confined.
@@ -96,17 +83,13 @@ impl WorkerRules {
     pub(crate) fn model_control(&self, model: &str) -> ModelControlRule {
         let WorkerOptions { isolation, controlling_models, is_hardened, .. } = &self.0.options;
         let is_isolated = *isolation != IsolationLevel::None;
+        let refused =
+            |because: String| ModelControlRule::Refused { model: model.to_owned(), because };
         match controlling_models.contains(model) {
             true if is_isolated => ModelControlRule::OfTheRepository,
             true => ModelControlRule::Free,
-            false if is_isolated => ModelControlRule::Refused {
-                model: model.to_owned(),
-                because: format!("--python-isolation={}", isolation.name()),
-            },
-            false if *is_hardened => ModelControlRule::Refused {
-                model: model.to_owned(),
-                because: "--hardened".to_owned(),
-            },
+            false if is_isolated => refused(format!("--python-isolation={}", isolation.name())),
+            false if *is_hardened => refused("--hardened".to_owned()),
             false => ModelControlRule::Free,
         }
     }
@@ -168,7 +151,7 @@ impl WorkerRules {
                 )));
             }
         }
-        self.0.is_told.call_once(|| self.tell(variables));
+        self.0.is_told.get_or_init(|| self.tell(variables));
         Ok(())
     }
 
@@ -207,28 +190,36 @@ impl WorkerRules {
         names.filter(is_withheld).collect()
     }
 
-    /// What a model's processes reach; `None`: what the server does.
-    pub(crate) fn sandbox(&self, paths: ModelPaths<'_>, variables: &Variables) -> Option<Sandbox> {
+    /// What a model's processes reach; `None`: what the server does. `own`: folders of its interpreter and of the worker's
+    /// code. `temporary`: for temporary files.
+    pub(crate) fn sandbox(
+        &self,
+        folders: &ModelFolders<'_>,
+        own: Vec<PathBuf>,
+        temporary: &Path,
+        variables: &Variables,
+    ) -> Option<Sandbox> {
         let WorkerOptions { isolation, readable, writable, .. } = &self.0.options;
         if *isolation == IsolationLevel::None {
             return None;
         }
         // Where links lead now: they may lead elsewhere when a process is started again.
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let code = folders.code.parent().unwrap_or(folders.code);
         let mut sandbox = Sandbox {
             level: *isolation,
-            readable: [readable.clone(), paths.readable, vec![real(paths.code)]].concat(),
+            readable: [readable.clone(), own, vec![real(code)]].concat(),
             writable: writable.clone(),
             secret: self.secrets(variables),
         };
         match isolation {
-            IsolationLevel::Strict => sandbox.readable.push(real(paths.version)),
-            _ => sandbox.writable.push(real(paths.version)),
+            IsolationLevel::Strict => sandbox.readable.push(real(folders.version)),
+            _ => sandbox.writable.push(real(folders.version)),
         }
         // The configuration says which native code the server opens for it: that is not the model's to change.
-        sandbox.readable.push(real(paths.model));
+        sandbox.readable.push(real(folders.model));
         sandbox.readable.extend(libraries(variables));
-        sandbox.writable.push(real(paths.temporary));
+        sandbox.writable.push(real(temporary));
         Some(sandbox)
     }
 }
@@ -258,14 +249,13 @@ mod tests {
             secret: vec!["/policy.toml".into()],
             ..WorkerOptions::default()
         };
-        let paths = ModelPaths {
+        let folders = ModelFolders {
             model: Path::new("/nowhere/m"),
             version: Path::new("/nowhere/m/1"),
-            code: Path::new("/nowhere/backend"),
-            readable: vec!["/python".into()],
-            temporary: Path::new("/nowhere/temporary"),
+            code: Path::new("/nowhere/backend/model.py"),
         };
-        WorkerRules::new(options).sandbox(paths, variables)
+        let temporary = Path::new("/nowhere/temporary");
+        WorkerRules::new(options).sandbox(&folders, vec!["/python".into()], temporary, variables)
     }
 
     fn texts(paths: &[PathBuf]) -> Vec<&str> {

@@ -22,8 +22,8 @@ pub(crate) struct BatchEncoder {
     outputs: Arc<[Arc<str>]>,
     /// Names of those that are states of a sequence, whether clients get them or not.
     states: Arc<[Arc<str>]>,
-    /// Keeps its memory from one batch to the next.
-    message: Outgoing,
+    /// Of the last batch; keeps its memory from one to the next.
+    pub message: Outgoing,
     last_key: u64,
     last_execution: u64,
 }
@@ -39,11 +39,6 @@ impl BatchEncoder {
         Self { version, outputs, states, message, last_key: 0, last_execution: 0 }
     }
 
-    /// The message of the last batch.
-    pub fn message(&self) -> &Outgoing {
-        &self.message
-    }
-
     /// Writes the requests into the message and registers them with the connection. Those that cannot be sent are
     /// answered with the error.
     pub fn encode<S: Services>(
@@ -56,7 +51,7 @@ impl BatchEncoder {
         let mut blocks = connection.memory.allocation();
         let mut requests = Vec::with_capacity(batch.len());
         for index in 0..batch.len() {
-            let (start, first_block) = (self.message.position(), blocks.len());
+            let (start, first_block) = (self.message.position(), blocks.offsets.len());
             let config = connection.config.as_deref();
             match self.encode_one(config, batch, index, &mut blocks) {
                 Ok((key, request)) => {
@@ -71,7 +66,7 @@ impl BatchEncoder {
             }
         }
         self.message.count = u32::try_from(requests.len()).unwrap_or(u32::MAX);
-        Execution { id: self.last_execution, requests, blocks: blocks.into_offsets() }
+        Execution { id: self.last_execution, requests, blocks: blocks.offsets }
     }
 
     fn encode_one(

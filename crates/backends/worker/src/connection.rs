@@ -2,12 +2,10 @@
 
 use std::{
     io,
-    os::fd::AsFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use galatea_config::ModelConfig;
@@ -20,7 +18,7 @@ use crate::{
     memory::{MemoryRules, SharedMemory},
     outputs::ToldOutputs,
     requests::ActiveRequests,
-    transport::{Channels, Delivery, Message, ReceiveError, WorkerEnds},
+    transport::{Channels, Delivery, Message, WorkerEnds},
     waker::Waker,
     watchdog::WorkLimits,
     wire::{Malformed, Outgoing, kind},
@@ -122,34 +120,6 @@ impl<S: Services> Connection<S> {
             Delivery::NoRoom => Ok(false),
             Delivery::Disconnected => Err(self.lifecycle.mark_dead(None)),
         }
-    }
-
-    /// The worker's next reply, in its first `length` bytes of `buffer`: see [`Channels::receive_reply`].
-    pub(crate) fn receive_reply(
-        &self,
-        buffer: &mut [u8],
-        spin: Duration,
-    ) -> Result<usize, ReceiveError> {
-        self.channels.receive_reply(buffer, spin)
-    }
-
-    /// The worker's next reply, or an error at `deadline` or when its process has ended.
-    pub(crate) fn receive_reply_until(
-        &self,
-        buffer: &mut [u8],
-        deadline: Instant,
-    ) -> Result<usize, ReceiveError> {
-        let process = self.lifecycle.process().ok_or(ReceiveError::Disconnected)?;
-        self.channels.receive_reply_until(buffer, deadline, process.as_fd())
-    }
-
-    /// Opens a packet of the worker: see [`Message::open`].
-    pub(crate) fn open<T>(
-        &self,
-        packet: &[u8],
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Malformed> {
-        Message::open(packet, &self.memory, read)
     }
 
     /// After the last message of the worker: everything under way fails, and the scheduler learns of it.

@@ -15,7 +15,7 @@ use crate::{
     printed::PrintedLines,
     process::{OutputPipes, Process},
     process_tree::memory_of_tree,
-    transport::Received,
+    transport::{Message, Received},
     watchdog::{Look, Overdue, Watchdog, is_stopped},
     wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
 };
@@ -68,7 +68,7 @@ impl<S: Services> EventThread<S> {
                 self.connection.lifecycle.mark_dead(Some(&malformed.to_string()));
             }
             self.connection.channels.flush();
-            if self.connection.memory.releases().are_many() {
+            if self.connection.memory.releases.are_many() {
                 self.connection.channels.send_releases();
             }
             if self.is_tick_due() {
@@ -86,8 +86,7 @@ impl<S: Services> EventThread<S> {
         // First what is left of the process group, so that nothing is written any more.
         self.connection.lifecycle.mark_dead(None);
         // A process that left the group may still hold the other end open.
-        self.connection.channels.close_commands();
-        self.connection.channels.close_events();
+        self.connection.channels.close();
         let _ = self.handle_events(usize::MAX);
         self.pass_on_output(Ready { stdout: true, stderr: true, ..Ready::default() });
         self.connection.on_disconnect();
@@ -99,20 +98,15 @@ impl<S: Services> EventThread<S> {
     fn poll(&self) -> Option<Ready> {
         let connection = &*self.connection;
         let process = connection.lifecycle.process()?;
-        let events = connection.channels.events_fd();
-        let interest = match connection.channels.has_queued() {
-            true => PollFlags::IN | PollFlags::OUT,
-            false => PollFlags::IN,
-        };
         let mut watched = vec![
             PollFd::new(process, PollFlags::IN),
             PollFd::new(&connection.waker, PollFlags::IN),
-            PollFd::from_borrowed_fd(events, interest),
+            connection.channels.poll_events(),
         ];
         let stdout = self.stdout.as_ref();
         let stderr = self.is_stderr_open.then_some(&self.stderr);
-        watched.extend(stdout.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
-        watched.extend(stderr.map(|p| PollFd::new(p.stream(), PollFlags::IN)));
+        watched.extend(stdout.map(|p| PollFd::new(&p.stream, PollFlags::IN)));
+        watched.extend(stderr.map(|p| PollFd::new(&p.stream, PollFlags::IN)));
         let left = |tick: Duration| tick.saturating_sub(self.last_tick.elapsed());
         let line = [stdout.and_then(PrintedLines::wait_left), self.stderr.wait_left()];
         let next = line.into_iter().flatten().chain(self.interval().map(left)).min();
@@ -152,7 +146,10 @@ impl<S: Services> EventThread<S> {
                 Ok(Received::End) | Err(_) => return self.expect_exit_after_close(),
             };
             let packet = self.buffer.get(..length).unwrap_or_default();
-            self.connection.open(packet, |message| events::handle(&self.connection, message))?;
+            let connection = &self.connection;
+            Message::open(packet, &connection.memory, |message| {
+                events::handle(connection, message)
+            })?;
         }
         Ok(())
     }
@@ -193,7 +190,6 @@ impl<S: Services> EventThread<S> {
         }
     }
 
-    /// Replaces a worker that does not respond.
     fn watch(&mut self, elapsed: Duration) {
         let Connection { lifecycle, requests, channels, limits, .. } = &*self.connection;
         let process = lifecycle.process().map(Process::id);
@@ -235,7 +231,6 @@ impl<S: Services> EventThread<S> {
     }
 }
 
-/// What there is to do.
 #[derive(Clone, Copy, Default)]
 struct Ready {
     has_ended: bool,

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     connection::{Connection, Services},
-    identity::WorkerIdentity,
-    outputs::{self, Wanted},
+    lifecycle::WorkerIdentity,
+    outputs,
     transport::Message,
     wire::{Malformed, Reader, ResponseHead, flag, kind},
 };
@@ -16,7 +16,6 @@ use crate::{
 /// Lines of models' own loggers. The log takes what is not a warning from this program's own modules only.
 const LOG_TARGET: &str = "galatea_worker::model_code";
 
-/// Handles one event.
 pub(crate) fn handle<S: Services>(
     connection: &Arc<Connection<S>>,
     message: &Message<'_>,
@@ -49,12 +48,8 @@ fn respond<S: Services>(
     } else {
         let head = ResponseHead::read(&mut Reader::new(message.packet.payload.meta))?;
         let request = requests.get(header.id);
-        let wanted = Wanted {
-            outputs: request.as_deref().map(|request| &*request.outputs),
-            states: request.as_deref().map_or(&[], |request| &request.states),
-        };
-        let config = connection.config.as_deref();
-        Some(outputs::read(config, &connection.told, &head, message, wanted)?)
+        let (config, request) = (connection.config.as_deref(), request.as_deref());
+        Some(outputs::read(config, &connection.told, &head, message, request)?)
     };
     requests.respond(header.id, content, header.has(flag::FINAL));
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::{
     connection::{Connection, Services},
-    outputs::{self, Wanted},
+    outputs,
     requests::ResponseContent,
     transport::Message,
     wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
@@ -28,15 +28,18 @@ impl Execution {
     }
 }
 
-/// The worker's reply to an execution.
 pub(crate) enum Executed {
-    /// All of it failed.
-    Failed { message: String, traceback: String },
+    Failed {
+        message: String,
+        traceback: String,
+    },
     /// Responses by key. Those of requests with a response sender come as events, errors too where `execute` raised.
-    Responses { by_key: Vec<(u64, Reply)>, has_raised: bool },
+    Responses {
+        by_key: Vec<(u64, Reply)>,
+        has_raised: bool,
+    },
 }
 
-/// What became of a request.
 pub(crate) enum Reply {
     Response(ResponseContent),
     /// It is to be executed again.
@@ -80,8 +83,7 @@ fn response<'a, S: Services>(
     }
     let request = connection.requests.get(head.key);
     let request = request.ok_or(Malformed("it answers no request"))?;
-    let wanted = Wanted { outputs: Some(&request.outputs), states: &request.states };
     let config = connection.config.as_deref();
-    let content = outputs::read(config, &connection.told, &head, message, wanted)?;
+    let content = outputs::read(config, &connection.told, &head, message, Some(&request))?;
     Ok((head.key, Reply::Response(content)))
 }

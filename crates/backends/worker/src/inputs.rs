@@ -1,11 +1,14 @@
-//! From a client's request to what a worker gets.
+//! From a client's request to what a worker gets, and from what it gets to a request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use galatea_config::ModelConfig;
-use galatea_types::{Error, InferRequest, Result, Tensor};
+use galatea_types::{CorrelationId, Error, InferRequest, Result, Tensor};
 
-use crate::{reshape, wire::holds_strings};
+use crate::{
+    parameters, reshape,
+    wire::{RequestHead, holds_strings},
+};
 
 /// The request's inputs in the shapes the model expects, in host memory; without `config` in those of the request.
 pub(crate) fn for_model(
@@ -60,4 +63,29 @@ pub(crate) fn given_outputs(wanted: &Arc<[Arc<str>]>, states: &[Arc<str>]) -> Ar
     }
     let more = states.iter().filter(|state| !wanted.contains(state));
     wanted.iter().chain(more).cloned().collect()
+}
+
+/// The request that `head` describes; `inputs`: its tensors.
+///
+/// # Errors
+/// When its parameters are not what parameters can be.
+pub fn received_request(head: &RequestHead<'_>, inputs: Vec<Tensor>) -> Result<InferRequest> {
+    let correlation_id = match (head.correlation_id, head.correlation_text) {
+        (0, "") => CorrelationId::None,
+        (number, "") => CorrelationId::Number(number),
+        (_, text) => CorrelationId::Text(text.to_owned()),
+    };
+    Ok(InferRequest {
+        model_version: (head.model_version >= 0).then_some(head.model_version),
+        id: head.id.to_owned(),
+        inputs,
+        outputs: head.outputs.iter().map(|&name| name.into()).collect(),
+        parameters: parameters::read(head.parameters)?,
+        correlation_id,
+        sequence_start: head.flags & 1 != 0,
+        sequence_end: head.flags & 2 != 0,
+        priority: u64::try_from(head.priority).unwrap_or(0),
+        timeout: (head.timeout_us > 0).then(|| Duration::from_micros(head.timeout_us)),
+        ..InferRequest::new(head.model)
+    })
 }

@@ -48,30 +48,21 @@ struct Taken {
 /// being there early, and would be in memory twice.
 const MAX_BYTES_AHEAD: usize = 256 << 10;
 
-/// What an instance is made of.
-pub struct InstanceOptions<'a, S: Services> {
-    /// In errors of the model's code.
-    pub name: &'a str,
-    /// Of the model.
-    pub config: &'a ModelConfig,
-    /// Of the model.
-    pub version: i64,
-    /// Requests may be taken out of their batch to be answered later.
-    pub may_answer_later: bool,
-    /// Which is ready.
-    pub worker: Worker<S>,
-}
-
 impl<S: Services> WorkerInstance<S> {
-    /// The instance whose model the worker has initialized.
-    pub fn new(options: InstanceOptions<'_, S>) -> Self {
-        let InstanceOptions { name, config, version, may_answer_later, worker } = options;
-        let sent = Arc::new(SentExecutions::new(worker.connection().clone()));
+    /// The instance whose model the worker has initialized. `name`: in errors of the model's code. `may_answer_later`:
+    /// requests may be taken out of their batch.
+    pub fn new(
+        name: &str,
+        (config, version): (&ModelConfig, i64),
+        may_answer_later: bool,
+        worker: Worker<S>,
+    ) -> Self {
+        let sent = Arc::new(SentExecutions::new(worker.connection.clone()));
         Self {
             name: name.to_owned(),
             is_decoupled: config.is_decoupled(),
             may_answer_later,
-            is_iterative: is_iterative(config),
+            is_iterative: matches!(config.scheduling(), Scheduling::Sequence(s) if s.is_iterative),
             taken: Vec::new(),
             worker,
             encoder: BatchEncoder::new(config, version),
@@ -81,7 +72,7 @@ impl<S: Services> WorkerInstance<S> {
     }
 
     fn connection(&self) -> &Arc<Connection<S>> {
-        self.worker.connection()
+        &self.worker.connection
     }
 
     fn requests(&self) -> &ActiveRequests {
@@ -110,20 +101,18 @@ impl<S: Services> WorkerInstance<S> {
 
     /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
     fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
-        let sent = Sent::new(batch.number(), execution, wait, byte_size(batch));
-        self.sent.send(sent, self.encoder.message())
-    }
-
-    /// The reply to the execution `id`.
-    fn receive(&mut self, id: u64, wait: Wait) -> Result<Executed, ReceiveError> {
-        let connection = self.connection().clone();
-        self.worker.receive(wait, |message| Executed::read(&connection, message, id))
+        let sent = Sent { number: batch.number(), execution, wait, bytes: byte_size(batch) };
+        self.sent.send(sent, &self.encoder.message)
     }
 
     fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
         match executed {
             Executed::Failed { message, traceback } => {
-                self.fail(batch, sent, &self.failure(&message), &traceback);
+                let error = Error::internal(format!(
+                    "Failed to process the request(s) for model '{}', message: {message}",
+                    self.name
+                ));
+                self.fail(batch, sent, &error, &traceback);
             }
             Executed::Responses { by_key, has_raised } => {
                 if has_raised {
@@ -197,18 +186,6 @@ impl<S: Services> WorkerInstance<S> {
         }
         batch.fail_all(error);
     }
-
-    /// An exception of the model's code.
-    fn failure(&self, text: &str) -> Error {
-        Error::internal(format!(
-            "Failed to process the request(s) for model '{}', message: {text}",
-            self.name
-        ))
-    }
-}
-
-fn is_iterative(config: &ModelConfig) -> bool {
-    matches!(config.scheduling(), Scheduling::Sequence(batching) if batching.is_iterative)
 }
 
 impl<S: Services> ModelInstance for WorkerInstance<S> {
@@ -273,7 +250,9 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
         if batch.execution().input_done.is_none() {
             batch.mark_input_done();
         }
-        let executed = self.receive(sent.execution.id, sent.wait);
+        let (connection, id) = (self.connection().clone(), sent.execution.id);
+        let executed =
+            self.worker.receive(sent.wait, |message| Executed::read(&connection, message, id));
         batch.mark_output_started();
         self.pace.record(batch.execution().compute_infer());
         match executed {
@@ -294,7 +273,6 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
     }
 }
 
-/// Bytes of the tensors of a batch.
 fn byte_size(batch: &Batch) -> usize {
     batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
 }

@@ -1,9 +1,10 @@
-//! Whether a worker runs: its process, its end, and the alarm that reports it.
+//! What a worker is called, and whether it runs: its process, its end, and the alarm that reports it.
 
 use std::{
+    fmt,
     os::fd::AsFd,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -13,10 +14,27 @@ use galatea_backend::InstanceAlarm;
 use galatea_types::Error;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::{
-    identity::WorkerIdentity,
-    process::{ExitReason, Process},
-};
+use crate::process::{ExitReason, Process};
+
+/// Which model and instance a worker runs, for log lines and errors.
+#[derive(Clone, Debug)]
+pub struct WorkerIdentity {
+    /// What it is called in errors, e.g. `Python worker`.
+    pub role: &'static str,
+    /// The name of the model.
+    pub model: Arc<str>,
+    /// Of the model, for the fields of log lines.
+    pub version: i64,
+    /// `None`: a worker that only completes a configuration.
+    pub instance: Option<String>,
+}
+
+impl fmt::Display for WorkerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "model '{}'", self.model)?;
+        self.instance.as_ref().map_or(Ok(()), |instance| write!(f, " (instance '{instance}')"))
+    }
+}
 
 /// The life cycle of one worker.
 pub struct Lifecycle {
@@ -24,7 +42,6 @@ pub struct Lifecycle {
     /// Set by the event thread, which starts it.
     process: OnceLock<Process>,
     alarm: InstanceAlarm,
-    /// Set when the worker is dead.
     error: OnceLock<Error>,
     is_exit_expected: AtomicBool,
 }
@@ -122,7 +139,7 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, atomic::AtomicUsize};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

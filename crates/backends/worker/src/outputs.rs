@@ -14,7 +14,7 @@ use galatea_types::{Error, LockExt as _, Result, Shape, Tensor};
 use crate::{
     exception::with_traceback,
     parameters,
-    requests::ResponseContent,
+    requests::{ActiveRequest, ResponseContent},
     reshape,
     transport::Message,
     wire::{Malformed, ResponseHead},
@@ -50,28 +50,14 @@ impl ToldOutputs {
     }
 }
 
-/// Which outputs of a response are read: all others are dropped.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    /// Those that the client asked for; `None`: all.
-    pub outputs: Option<&'a [Arc<str>]>,
-    /// Those that are states of its sequence.
-    pub states: &'a [Arc<str>],
-}
-
-impl Wanted<'_> {
-    fn has(&self, name: &Arc<str>) -> bool {
-        self.outputs.is_none_or(|names| names.contains(name)) || self.states.contains(name)
-    }
-}
-
-/// The content of a response, with only the outputs that are wanted. Without `config` the outputs are not checked.
+/// The content of a response: of its outputs those that the client of `request` asked for, and the states of its sequence;
+/// all where there is no request. Without `config` the outputs are not checked.
 pub(crate) fn read(
     config: Option<&ModelConfig>,
     told: &ToldOutputs,
     head: &ResponseHead<'_>,
     message: &Message<'_>,
-    wanted: Wanted<'_>,
+    request: Option<&ActiveRequest>,
 ) -> Result<ResponseContent, Malformed> {
     let _held = match message.admit(&head.outputs) {
         Ok(held) => held,
@@ -82,9 +68,12 @@ pub(crate) fn read(
     if let Some((code, text)) = head.error {
         return Ok(Err(with_traceback(Error::new(code, text), head.traceback)));
     }
+    let is_wanted = |name: &Arc<str>| {
+        request.is_none_or(|r| r.outputs.contains(name) || r.states.contains(name))
+    };
     let outputs = outputs
         .into_iter()
-        .filter(|tensor| wanted.has(&tensor.name))
+        .filter(|tensor| is_wanted(&tensor.name))
         .map(|tensor| checked(config, told, tensor));
     let outputs = outputs.collect::<Result<Vec<Tensor>>>();
     Ok(outputs.and_then(|outputs| Ok((outputs, parameters::read(head.parameters)?))))

@@ -9,7 +9,7 @@ use std::{
 use galatea_telemetry::logger::{self, Printed};
 use log::Level;
 
-use crate::identity::WorkerIdentity;
+use crate::lifecycle::WorkerIdentity;
 
 /// A longer line becomes several.
 const LONGEST_LINE: usize = 8 << 10;
@@ -23,7 +23,7 @@ const KEPT_LINES: usize = 20;
 
 /// A standard stream of a worker.
 pub(crate) struct PrintedLines<R> {
-    stream: R,
+    pub stream: R,
     level: Level,
     line: Vec<u8>,
     /// The start of a line as it was printed, and since when it waits for the rest.
@@ -37,10 +37,6 @@ impl<R: Read> PrintedLines<R> {
     pub fn new(stream: R, level: Level) -> Self {
         let last = VecDeque::new();
         Self { stream, level, line: Vec::new(), start: Vec::new(), waits_since: None, last }
-    }
-
-    pub fn stream(&self) -> &R {
-        &self.stream
     }
 
     /// Passes on what there is. False: the stream has ended.

@@ -18,14 +18,6 @@ use crate::{
     sandbox::{Barriers, KernelSupport},
 };
 
-/// What to execute.
-pub(crate) struct CommandLine<'a> {
-    pub program: &'a Program,
-    /// The worker's ends: commands, events, inbox, outbox.
-    pub descriptors: [BorrowedFd<'a>; 4],
-}
-
-/// The pipes of a worker's standard streams.
 pub(crate) struct OutputPipes {
     pub stdout: ChildStdout,
     pub stderr: ChildStderr,
@@ -33,7 +25,7 @@ pub(crate) struct OutputPipes {
 
 /// A started process, in a group of its own.
 pub struct Process {
-    pid: u32,
+    pid: Pid,
     descriptor: OwnedFd,
     state: Mutex<State>,
 }
@@ -44,11 +36,14 @@ enum State {
 }
 
 impl Process {
-    /// The kernel kills the process when the calling thread ends.
-    pub(crate) fn start(line: &CommandLine<'_>) -> io::Result<(Self, OutputPipes)> {
-        let passed = line.descriptors.map(|d| d.as_raw_fd());
+    /// `descriptors`: the worker's ends: commands, events, inbox, outbox. The kernel kills the process when the calling
+    /// thread ends.
+    pub(crate) fn start(
+        program: &Program,
+        descriptors: [BorrowedFd<'_>; 4],
+    ) -> io::Result<(Self, OutputPipes)> {
+        let passed = descriptors.map(|d| d.as_raw_fd());
         let server = rustix::process::getpid();
-        let program = line.program;
         let mut command = Command::new(&program.path);
         if !program.inherits_variables {
             command.env_clear();
@@ -75,7 +70,7 @@ impl Process {
         let mut child = command.spawn()?;
         match Self::watch(&mut child) {
             Ok((descriptor, output)) => {
-                let (pid, state) = (child.id(), Mutex::new(State::Running(child)));
+                let (pid, state) = (Pid::from_child(&child), Mutex::new(State::Running(child)));
                 Ok((Self { pid, descriptor, state }, output))
             }
             Err(error) => {
@@ -88,7 +83,7 @@ impl Process {
 
     fn watch(child: &mut Child) -> io::Result<(OwnedFd, OutputPipes)> {
         // Not reaped yet, so the number still means this process.
-        let descriptor = rustix::process::pidfd_open(pid_of(child.id())?, PidfdFlags::empty())?;
+        let descriptor = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let (stdout, stderr) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
         for pipe in [stdout.as_fd(), stderr.as_fd()] {
@@ -99,7 +94,7 @@ impl Process {
 
     /// Its number.
     pub fn id(&self) -> u32 {
-        self.pid
+        self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
     /// Kills what is left of the process and its group, and reaps it; how it ended.
@@ -107,8 +102,7 @@ impl Process {
         let mut state = self.state.lock_unpoisoned();
         if let State::Running(child) = &mut *state {
             // Before it is reaped: until then the kernel gives its number, which is the group's, to no other process.
-            let _ = pid_of(self.pid)
-                .map(|group| rustix::process::kill_process_group(group, Signal::KILL));
+            let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
             let status = child.wait().ok()?;
             *state = State::Ended(status);
         }
@@ -130,11 +124,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn pid_of(id: u32) -> io::Result<Pid> {
-    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
-    id.ok_or_else(|| io::Error::other("no process number"))
 }
 
 /// Runs in the child before it becomes the program.

@@ -26,3 +26,15 @@ pub struct Program {
     /// For the log.
     pub description: String,
 }
+
+impl Program {
+    /// Names what may keep the program from running, where it is confined.
+    pub(crate) fn isolation_hint(&self) -> String {
+        self.sandbox.as_ref().map_or_else(String::new, |sandbox| {
+            format!(
+                " (with --python-isolation={}: the program and its libraries must lie where --python-readable-path allows it)",
+                sandbox.level.name()
+            )
+        })
+    }
+}

@@ -124,12 +124,8 @@ impl ActiveRequest {
             || matches!(&*state, State::Streaming(sender) if sender.is_cancelled())
     }
 
-    fn is_streaming(&self) -> bool {
+    fn has_sender(&self) -> bool {
         matches!(&*self.state.lock_unpoisoned(), State::Streaming(_) | State::GivenBack(_))
-    }
-
-    fn is_buffering(&self) -> bool {
-        matches!(&*self.state.lock_unpoisoned(), State::Buffering(_))
     }
 }
 
@@ -219,7 +215,9 @@ impl ActiveRequests {
         request.respond(content, is_final);
         match is_final {
             // Its batch takes the response.
-            true if request.is_buffering() => self.notify(),
+            true if matches!(*request.state.lock_unpoisoned(), State::Buffering(_)) => {
+                self.notify()
+            }
             true => self.remove(key),
             false if is_given_back => self.notify(),
             false => {}
@@ -267,7 +265,7 @@ impl ActiveRequests {
     pub(crate) fn wait_until_closed(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         let mut by_key = self.by_key.lock_unpoisoned();
-        while by_key.values().any(|request| request.is_streaming()) {
+        while by_key.values().any(|request| request.has_sender()) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;

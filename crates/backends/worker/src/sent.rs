@@ -15,15 +15,14 @@ use crate::{
     worker::Wait,
 };
 
-/// An execution that was sent to the worker.
 pub(crate) struct Sent {
     /// Of its batch.
-    number: usize,
+    pub number: usize,
     pub execution: Execution,
     /// How its reply is waited for.
     pub wait: Wait,
     /// Of its tensors.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 /// The executions of one worker, shared by its instance and those who take requests back.
@@ -38,12 +37,6 @@ struct State {
     sent: VecDeque<Sent>,
     /// For a packet that is taken back; empty until there is one.
     packet: Vec<u8>,
-}
-
-impl Sent {
-    pub fn new(number: usize, execution: Execution, wait: Wait, bytes: usize) -> Self {
-        Self { number, execution, wait, bytes }
-    }
 }
 
 impl<S: Services> SentExecutions<S> {

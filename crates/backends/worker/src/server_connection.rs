@@ -23,8 +23,10 @@ use crate::{
 
 /// A worker's connection to its server: commands and replies on the thread that has it, events on another.
 pub struct ServerConnection {
-    channels: Arc<Channels>,
-    memory: Arc<SharedMemory>,
+    /// For messages that the server does not wait for.
+    pub channels: Arc<Channels>,
+    /// Where large tensors of replies go.
+    pub memory: Arc<SharedMemory>,
     buffer: Vec<u8>,
 }
 
@@ -48,16 +50,6 @@ impl ServerConnection {
             Events { channels: channels.clone(), memory: memory.clone(), waker, log_changed };
         thread::Builder::new().name("server-events".to_owned()).spawn(move || events.run())?;
         Ok(Self { channels, memory, buffer: vec![0; PACKET_LIMIT] })
-    }
-
-    /// For messages that the server does not wait for.
-    pub fn channels(&self) -> &Arc<Channels> {
-        &self.channels
-    }
-
-    /// Where large tensors of replies go.
-    pub fn memory(&self) -> &Arc<SharedMemory> {
-        &self.memory
     }
 
     /// Waits for the server's next command. `None`: the server is gone.
@@ -123,7 +115,7 @@ impl Events {
         while self.wait().is_ok() {
             self.waker.clear();
             self.channels.flush();
-            if self.memory.releases().are_many() {
+            if self.memory.releases.are_many() {
                 self.channels.send_releases();
             }
             match self.channels.try_receive_event(&mut buffer) {
@@ -137,14 +129,8 @@ impl Events {
     }
 
     fn wait(&self) -> rustix::io::Result<()> {
-        let interest = match self.channels.has_queued() {
-            true => PollFlags::IN | PollFlags::OUT,
-            false => PollFlags::IN,
-        };
-        let mut watched = [
-            PollFd::from_borrowed_fd(self.channels.events_fd(), interest),
-            PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN),
-        ];
+        let waker = PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN);
+        let mut watched = [self.channels.poll_events(), waker];
         match rustix::event::poll(&mut watched, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error),

@@ -1,19 +1,17 @@
 //! Starts the event thread of a worker, and from there its process.
 
 use std::{
-    io,
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
 
-use galatea_types::Result;
+use galatea_types::{Error, Result};
 
 use crate::{
     connection::{Connection, Services},
     event_thread::EventThread,
-    process::{CommandLine, OutputPipes, Process},
+    process::{OutputPipes, Process},
     program::Program,
-    start_error::StartError,
     transport::WorkerEnds,
 };
 
@@ -28,47 +26,42 @@ pub(crate) fn spawn<S: Services>(
     program: &Arc<Program>,
 ) -> Result<EventThreadHandle> {
     let (started, is_started) = mpsc::channel();
-    let start = Start { connection: connection.clone(), ends, program: program.clone() };
-    let run = move || match start.process() {
+    let (connection, program) = (connection.clone(), program.clone());
+    let run = move || match start_process(&connection, ends, &program) {
         Err(error) => {
             let _ = started.send(Err(error));
             String::new()
         }
-        Ok((connection, output)) => {
+        Ok(output) => {
             let _ = started.send(Ok(()));
             drop(started);
             EventThread::new(connection, output).run()
         }
     };
     let thread = thread::Builder::new().name("worker-events".to_owned()).spawn(run);
-    let thread = thread.map_err(StartError::NoThread)?;
-    is_started.recv().unwrap_or_else(|_| Err(StartError::ThreadEnded.into()))?;
+    let thread = thread.map_err(|e| Error::unavailable(format!("no thread for a worker: {e}")))?;
+    is_started.recv().unwrap_or_else(|_| Err(Error::internal("a worker's thread ended early")))?;
     Ok(thread)
 }
 
-/// What the event thread starts the process with.
-struct Start<S> {
-    connection: Arc<Connection<S>>,
-    /// Closed once the worker has them: open here, they would keep the sockets open after its end.
+/// The ends are closed once the worker has them: open here, they would keep the sockets open after its end.
+fn start_process<S>(
+    connection: &Connection<S>,
     ends: WorkerEnds,
-    program: Arc<Program>,
-}
-
-impl<S: Services> Start<S> {
-    fn process(self) -> Result<(Arc<Connection<S>>, OutputPipes)> {
-        let [inbox, outbox] = self.connection.memory.descriptors();
-        let line = CommandLine {
-            program: &self.program,
-            descriptors: self.ends.descriptors(inbox, outbox),
-        };
-        let (process, output) = Process::start(&line).map_err(|e| self.not_executed(e))?;
-        self.connection.lifecycle.set_process(process);
-        Ok((self.connection, output))
-    }
-
-    fn not_executed(&self, error: io::Error) -> StartError {
-        let identity = self.connection.lifecycle.identity().clone();
-        let program = self.program.clone();
-        StartError::NotExecuted { identity, program, error }
-    }
+    program: &Program,
+) -> Result<OutputPipes> {
+    let [inbox, outbox] = connection.memory.descriptors();
+    let started = Process::start(program, ends.descriptors(inbox, outbox));
+    let (process, output) = started.map_err(|error| {
+        let identity = connection.lifecycle.identity();
+        Error::unavailable(format!(
+            "cannot start a {} for {identity}: the {} '{}' cannot be executed: {error}{}",
+            identity.role,
+            program.role,
+            program.path.display(),
+            program.isolation_hint()
+        ))
+    })?;
+    connection.lifecycle.set_process(process);
+    Ok(output)
 }

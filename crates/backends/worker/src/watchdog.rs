@@ -4,7 +4,7 @@
 //! looks at it once in a while, and counts its own looks, not the clock's time: when server and worker are paused
 //! together, neither has lost any.
 
-use std::{fmt, fs, time::Duration};
+use std::{fs, time::Duration};
 
 /// A limit on something a worker does, and the setting that an operator changes it with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,35 +102,19 @@ impl Watchdog {
     }
 }
 
-/// Why a worker must be replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overdue {
+    #[error("it did not respond within {} s ({setting})", limit.as_secs_f64())]
     Silent { limit: Duration, setting: &'static str },
+    #[error("its process is stopped; {setting}=0 lets it wait")]
     Stopped { setting: &'static str },
+    #[error(
+        "its model is being unloaded, nobody waits for what it does, and it did not end that within {} s ({setting})",
+        limit.as_secs_f64()
+    )]
     Abandoned { limit: Duration, setting: &'static str },
+    #[error("its processes take more than {limit} bytes of memory ({setting})")]
     Memory { limit: u64, setting: &'static str },
-}
-
-impl fmt::Display for Overdue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Silent { limit, setting } => {
-                write!(f, "it did not respond within {} s ({setting})", limit.as_secs_f64())
-            }
-            Self::Stopped { setting } => {
-                write!(f, "its process is stopped; {setting}=0 lets it wait")
-            }
-            Self::Abandoned { limit, setting } => write!(
-                f,
-                "its model is being unloaded, nobody waits for what it does, and it did not end that within {} s \
-                 ({setting})",
-                limit.as_secs_f64()
-            ),
-            Self::Memory { limit, setting } => {
-                write!(f, "its processes take more than {limit} bytes of memory ({setting})")
-            }
-        }
-    }
 }
 
 /// Whether a process is stopped by a signal. A debugger that holds it does not count.

@@ -1,6 +1,7 @@
 //! A worker from its start to its end.
 
 use std::{
+    os::fd::AsFd,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -14,15 +15,13 @@ use serde_json::Value;
 use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
-    identity::WorkerIdentity,
-    lifecycle::Lifecycle,
+    lifecycle::{Lifecycle, WorkerIdentity},
     memory::MemoryRules,
     outputs::ToldOutputs,
-    process::Process,
+    process::{ExitReason, Process},
     program::Program,
     spawn::{EventThreadHandle, spawn},
     spin::Spin,
-    start_error::StartError,
     transport::{Message, ReceiveError},
     watchdog::{TimeLimit, WorkLimits},
     wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, code_from_number, flag, kind},
@@ -54,7 +53,6 @@ pub struct WorkerOptions<S> {
     pub alarm: InstanceAlarm,
 }
 
-/// How a reply is waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Until(Instant),
@@ -65,7 +63,8 @@ pub(crate) enum Wait {
 
 /// A running worker. Dropping it finalizes the model and ends the process.
 pub struct Worker<S: Services> {
-    connection: Arc<Connection<S>>,
+    /// For what comes at any time.
+    pub connection: Arc<Connection<S>>,
     program: Arc<Program>,
     timeout: Duration,
     timeout_setting: &'static str,
@@ -80,8 +79,6 @@ pub struct Worker<S: Services> {
 impl<S: Services> Worker<S> {
     /// Starts the program and waits until it runs the worker's code.
     pub fn start(options: WorkerOptions<S>) -> Result<Self> {
-        let identity = options.identity.clone();
-        let failed = |error| StartError::NoResources { identity, error };
         let WorkerOptions {
             identity,
             config,
@@ -93,10 +90,11 @@ impl<S: Services> Worker<S> {
             limits,
             ..
         } = options;
+        let no_resources = format!("cannot start a {} for {identity}", identity.role);
         let lifecycle = Lifecycle::new(identity, alarm);
         let (connection, ends) =
             Connection::new(lifecycle, config, told_outputs, memory, services, limits)
-                .map_err(failed)?;
+                .map_err(|error| Error::unavailable(format!("{no_resources}: {error}")))?;
         let connection = Arc::new(connection);
         let observer: Weak<Connection<S>> = Arc::downgrade(&connection);
         logger::observe(observer);
@@ -114,11 +112,6 @@ impl<S: Services> Worker<S> {
         };
         worker.await_hello()?;
         Ok(worker)
-    }
-
-    /// The connection to it, for what comes at any time.
-    pub fn connection(&self) -> &Arc<Connection<S>> {
-        &self.connection
     }
 
     fn await_hello(&mut self) -> Result<()> {
@@ -153,15 +146,25 @@ impl<S: Services> Worker<S> {
 
     /// Ends a worker that did not start. The error has the reason: `text`, or how it ended and what it wrote last.
     fn start_error(&mut self, text: &str) -> Error {
-        let exit = self.connection.lifecycle.kill();
-        let last_lines = self.join_event_thread();
-        let text = match (text, exit) {
-            ("", Some(exit)) => format!("it {exit}{last_lines}"),
+        let reason = match (text, self.end()) {
+            ("", (Some(exit), last_lines)) => format!("it {exit}{last_lines}"),
             (text, _) => text.to_owned(),
         };
-        let identity = self.connection.lifecycle.identity().clone();
-        let program = self.program.clone();
-        StartError::Failed { identity, program, reason: text }.into()
+        let (identity, program) = (self.connection.lifecycle.identity(), &self.program);
+        Error::internal(format!(
+            "the {} of {identity} failed to start with {} ({}): {reason}{}",
+            identity.role,
+            program.path.display(),
+            program.description,
+            program.isolation_hint()
+        ))
+    }
+
+    /// Kills what is left of the process; returns how it ended, and the last lines of stderr, each after a line break.
+    fn end(&mut self) -> (Option<ExitReason>, String) {
+        let exit = self.connection.lifecycle.kill();
+        let last_lines = self.event_thread.take().and_then(|thread| thread.join().ok());
+        (exit, last_lines.unwrap_or_default())
     }
 
     /// Sends a command and waits for its reply, which has the kind after it, as long as initializing may take. An
@@ -183,23 +186,27 @@ impl<S: Services> Worker<S> {
             let value = serde_json::from_slice(message.packet.payload.meta);
             value.map(Ok).map_err(|_| Malformed("it is not JSON"))
         });
-        reply.unwrap_or_else(|error| Err(self.initialization_error(error).into()))
+        reply.unwrap_or_else(|error| Err(self.initialization_error(error)))
     }
 
-    fn initialization_error(&mut self, error: ReceiveError) -> StartError {
-        let exit = self.connection.lifecycle.kill();
-        let last_lines = self.join_event_thread();
-        let identity = self.connection.lifecycle.identity().clone();
+    fn initialization_error(&mut self, error: ReceiveError) -> Error {
+        let (exit, last_lines) = self.end();
+        let identity = self.connection.lifecycle.identity();
         let TimeLimit { limit, setting } = self.initialization;
-        match (error, limit) {
-            (ReceiveError::TimedOut, Some(limit)) => {
-                StartError::NotInitialized { identity, limit, setting, last_lines }
-            }
+        Error::internal(match (error, limit) {
+            (ReceiveError::TimedOut, Some(limit)) => format!(
+                "the model did not initialize in the {} of {identity} within {} s ({setting}){last_lines}",
+                identity.role,
+                limit.as_secs_f64()
+            ),
             _ => {
                 let exit = exit.map_or_else(String::new, |exit| exit.to_string());
-                StartError::Exited { identity, exit, last_lines }
+                format!(
+                    "the {} of {identity} {exit} before the model was ready{last_lines}",
+                    identity.role
+                )
             }
-        }
+        })
     }
 
     /// The model is initialized: from now on the end of the worker is a failure.
@@ -218,13 +225,16 @@ impl<S: Services> Worker<S> {
         wait: Wait,
         read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
     ) -> Result<T, ReceiveError> {
-        let connection = &*self.connection;
-        let length = match wait {
-            Wait::Until(deadline) => connection.receive_reply_until(&mut self.buffer, deadline),
-            Wait::Sleep => connection.receive_reply(&mut self.buffer, Duration::ZERO),
-            Wait::SpinThenSleep => {
+        let Connection { channels, lifecycle, memory, .. } = &*self.connection;
+        let length = match (wait, lifecycle.process()) {
+            (Wait::Until(deadline), Some(process)) => {
+                channels.receive_reply_until(&mut self.buffer, deadline, process.as_fd())
+            }
+            (Wait::Until(_), None) => Err(ReceiveError::Disconnected),
+            (Wait::Sleep, _) => channels.receive_reply(&mut self.buffer, Duration::ZERO),
+            (Wait::SpinThenSleep, _) => {
                 let started = Instant::now();
-                let length = connection.receive_reply(&mut self.buffer, self.spin.budget());
+                let length = channels.receive_reply(&mut self.buffer, self.spin.budget());
                 self.spin.record(started.elapsed());
                 length
             }
@@ -235,7 +245,7 @@ impl<S: Services> Worker<S> {
             }
         })?;
         let packet = self.buffer.get(..length).unwrap_or_default();
-        connection.open(packet, read).map_err(|malformed| {
+        Message::open(packet, memory, read).map_err(|malformed| {
             self.mark_dead(Some(&malformed.to_string()));
             ReceiveError::Disconnected
         })
@@ -246,11 +256,6 @@ impl<S: Services> Worker<S> {
     fn mark_dead(&self, cause: Option<&str>) {
         let error = self.connection.lifecycle.mark_dead(cause);
         self.connection.lifecycle.raise_alarm(&error);
-    }
-
-    /// The last lines of stderr.
-    fn join_event_thread(&mut self) -> String {
-        self.event_thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 
     /// Lets the model finalize, within the limit.
@@ -291,12 +296,10 @@ impl<S: Services> Drop for Worker<S> {
         if self.is_ready && !self.connection.lifecycle.is_dead() {
             self.finalize();
         }
-        self.connection.lifecycle.kill();
-        self.join_event_thread();
+        self.end();
     }
 }
 
-/// Checks that a reply is of this kind.
 pub(crate) fn expect(message: &Message<'_>, kind: u8) -> Result<(), Malformed> {
     let is_expected = message.packet.header.kind == kind;
     is_expected.then_some(()).ok_or(Malformed("it is not the reply that was waited for"))

@@ -7,11 +7,29 @@ use std::{
     ptr,
 };
 
-use crate::{
-    device::Gpu,
-    error::GpuError,
-    shared_library::{LibraryError, SharedLibrary},
-};
+use crate::{error::GpuError, shared_library::SharedLibrary};
+
+/// A GPU that programs may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// CUDA's number for it, which configurations use.
+    pub index: u32,
+    /// E.g. `NVIDIA H100 80GB HBM3`.
+    pub name: String,
+    /// E.g. `0000:3b:00.0`: the same for every library, unlike numbers.
+    pub pci_bus_id: String,
+    /// Major and minor number of the CUDA compute capability.
+    pub compute_capability: (u32, u32),
+}
+
+impl Gpu {
+    /// Whether its compute capability is at least `minimum`, e.g. 6.0.
+    pub fn has_capability(&self, minimum: f64) -> bool {
+        let (major, minor) = self.compute_capability;
+        // A capability is a decimal number only in the way it is written: 7.5 must reach 7.5.
+        f64::from(major) + f64::from(minor) / 10.0 > minimum - 0.01
+    }
+}
 
 type CuResult = c_int;
 type CuDevice = c_int;
@@ -23,7 +41,6 @@ const CAPABILITY_MINOR: c_int = 76;
 /// Longer names are cut off by the driver, which always puts a zero behind.
 const TEXT_LENGTH: usize = 256;
 
-/// The functions of the library that are called.
 #[derive(Clone, Copy)]
 struct Functions {
     init: unsafe extern "C" fn(c_uint) -> CuResult,
@@ -35,7 +52,6 @@ struct Functions {
     attribute: unsafe extern "C" fn(*mut c_int, c_int, CuDevice) -> CuResult,
 }
 
-/// The opened library.
 pub(crate) struct Driver {
     functions: Functions,
 }
@@ -108,12 +124,12 @@ impl Driver {
             true => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
             false => format!("CUDA error {result}"),
         };
-        Err(GpuError::Call { call, reason })
+        Err(GpuError::Call(call, reason))
     }
 }
 
 impl Functions {
-    fn find(library: &SharedLibrary) -> Result<Self, LibraryError> {
+    fn find(library: &SharedLibrary) -> Result<Self, GpuError> {
         // SAFETY: each has the type the reference gives the function of that name.
         unsafe {
             Ok(Self {
@@ -193,6 +209,19 @@ mod tests {
 
     const FAKE: Functions =
         Functions { init, error_text, count, device, name, pci_bus_id, attribute };
+
+    #[test]
+    fn capabilities_are_compared_as_written() {
+        let gpu = |compute_capability| Gpu {
+            index: 0,
+            name: String::new(),
+            pci_bus_id: String::new(),
+            compute_capability,
+        };
+        assert!(gpu((6, 0)).has_capability(6.0) && gpu((7, 5)).has_capability(7.5));
+        assert!(gpu((9, 0)).has_capability(0.0) && gpu((12, 1)).has_capability(9.0));
+        assert!(!gpu((5, 2)).has_capability(6.0) && !gpu((6, 0)).has_capability(6.1));
+    }
 
     #[test]
     fn gpus_with_name_bus_id_and_capability() {

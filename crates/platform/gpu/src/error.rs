@@ -1,29 +1,25 @@
 //! Why nothing can be learnt of the GPUs.
 
-use crate::shared_library::LibraryError;
-
 /// Why the GPUs cannot be queried.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuError {
-    /// A library of NVIDIA's driver cannot be used.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
+    /// A library of NVIDIA's driver is not installed, or the loader refuses it: its name, and the loader's text.
+    #[error("unable to open '{0}': {1}")]
+    Open(&'static str, String),
+    /// A library is of another version than expected: its name, and that of the function.
+    #[error("'{0}' has no function '{1}'")]
+    MissingSymbol(&'static str, &'static str),
     /// The thread that samples metrics cannot be started.
     #[error("failed to start a thread: {0}")]
     Thread(#[from] std::io::Error),
-    /// A call that the library refused, in its words.
-    #[error("{call} failed: {reason}")]
-    Call {
-        /// Name of the C function.
-        call: &'static str,
-        /// The library's text, or its number where it has none.
-        reason: String,
-    },
+    /// A call that the library refused: the name of the C function, and the library's text, or its number where it has none.
+    #[error("{0} failed: {1}")]
+    Call(&'static str, String),
 }
 
 impl GpuError {
     /// Whether NVIDIA's driver is simply not installed here.
     pub fn is_missing_library(&self) -> bool {
-        matches!(self, Self::Library(LibraryError::Open { .. }))
+        matches!(self, Self::Open(..))
     }
 }

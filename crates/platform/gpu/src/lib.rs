@@ -10,7 +10,6 @@
 
 #![warn(missing_docs)]
 
-mod device;
 mod driver;
 mod error;
 mod metrics;
@@ -18,13 +17,11 @@ mod nvml;
 mod sampler;
 mod shared_library;
 
-use self::driver::Driver;
 pub use self::{
-    device::Gpu,
+    driver::Gpu,
     error::GpuError,
     metrics::{GpuMetrics, SharedGpuMetrics},
     sampler::GpuSampler,
-    shared_library::LibraryError,
 };
 
 /// Every GPU that programs may use, by number; none where there is no driver.
@@ -32,7 +29,7 @@ pub use self::{
 /// # Errors
 /// A driver is installed and does not work.
 pub fn detect() -> Result<Vec<Gpu>, GpuError> {
-    match Driver::open() {
+    match driver::Driver::open() {
         Ok(driver) => driver.gpus(),
         Err(error) if error.is_missing_library() => Ok(Vec::new()),
         Err(error) => Err(error),

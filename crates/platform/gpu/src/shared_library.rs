@@ -2,26 +2,7 @@
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// Why a library cannot be used. Every text names it.
-#[derive(Debug, thiserror::Error)]
-pub enum LibraryError {
-    /// It is not installed, or the loader refuses it.
-    #[error("unable to open '{name}': {reason}")]
-    Open {
-        /// File name of the library.
-        name: &'static str,
-        /// The loader's text.
-        reason: String,
-    },
-    /// It is another version than expected.
-    #[error("'{name}' has no function '{symbol}'")]
-    MissingSymbol {
-        /// File name of the library.
-        name: &'static str,
-        /// Name of the function.
-        symbol: &'static str,
-    },
-}
+use crate::error::GpuError;
 
 /// An opened library. Never closed: drivers have threads and statics that would outlive their code.
 pub(crate) struct SharedLibrary {
@@ -32,19 +13,19 @@ pub(crate) struct SharedLibrary {
 impl SharedLibrary {
     /// # Safety
     /// Opening runs the library's initialisers: `name` must be one that is meant to be run here.
-    pub unsafe fn open(name: &'static str) -> Result<Self, LibraryError> {
+    pub unsafe fn open(name: &'static str) -> Result<Self, GpuError> {
         // SAFETY: the caller answers for the library.
         let handle = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|e| LibraryError::Open { name, reason: reason(&e) })?;
+            .map_err(|e| GpuError::Open(name, reason(&e)))?;
         Ok(Self { name, handle: std::mem::ManuallyDrop::new(handle) })
     }
 
     /// # Safety
     /// `F` must be the type of that function.
-    pub unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, LibraryError> {
+    pub unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, GpuError> {
         // SAFETY: the caller answers for the type; the library stays open, so the address stays good.
         let found = unsafe { self.handle.get::<F>(symbol) };
-        found.map(|f| *f).map_err(|_| LibraryError::MissingSymbol { name: self.name, symbol })
+        found.map(|f| *f).map_err(|_| GpuError::MissingSymbol(self.name, symbol))
     }
 }
 
@@ -61,7 +42,7 @@ mod tests {
     fn a_missing_library_and_a_missing_function_are_different_errors() {
         // SAFETY: there is no such library.
         let error = unsafe { SharedLibrary::open("libgalatea-none.so.9") }.err().expect("missing");
-        assert!(matches!(error, LibraryError::Open { .. }));
+        assert!(matches!(error, GpuError::Open(..)));
         assert!(
             error.to_string().starts_with("unable to open 'libgalatea-none.so.9': "),
             "{error}"

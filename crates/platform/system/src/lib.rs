@@ -7,6 +7,7 @@
 
 mod alarm;
 mod child;
+mod file_lock;
 mod listeners;
 mod machine;
 mod process;
@@ -14,6 +15,7 @@ mod process;
 pub use self::{
     alarm::Alarm,
     child::{end_with_parent, mark_process, own_program},
+    file_lock::{LockKind, try_lock},
     listeners::who_listens,
     machine::{CpuTimes, MachineMemory, online_processors, physical_cores},
     process::{ProcessFigures, resident_bytes_of, set_variable_while_alone},

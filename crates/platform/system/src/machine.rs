@@ -53,15 +53,16 @@ impl MachineMemory {
     }
 
     fn parse(meminfo: &str) -> Option<Self> {
-        let bytes_of = |name: &str| -> Option<u64> {
-            let line =
-                meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-            kib.checked_mul(1024)
-        };
-        let (total, available) = (bytes_of("MemTotal")?, bytes_of("MemAvailable")?);
+        let (total, available) = (kib_of(meminfo, "MemTotal:")?, kib_of(meminfo, "MemAvailable:")?);
         Some(Self { total, used: total.saturating_sub(available) })
     }
+}
+
+/// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
+pub(crate) fn kib_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// Counts the cores of the machine: hyper-threads of one core count once.

@@ -2,6 +2,8 @@
 
 use std::{ffi::CStr, fs};
 
+use crate::machine::kib_of;
+
 /// The figures of this process. Its children are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessFigures {
@@ -45,10 +47,7 @@ impl ProcessFigures {
 
 /// Returns the memory of the machine that another process has, in bytes.
 pub fn resident_bytes_of(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    kib_of(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS:")
 }
 
 /// Sets a variable of the environment, unless it is set already or this process has threads that could read it meanwhile.

@@ -8,10 +8,12 @@ mod metered;
 mod tests;
 
 use std::{
+    cell::Cell,
     fs::{self, File},
     io::{self, BufReader, Read, Seek},
     os::unix::fs::symlink,
     path::{Component, Path, PathBuf},
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -19,7 +21,7 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
-use self::metered::{Allowance, Metered};
+use self::metered::Metered;
 
 /// What an archive may unpack to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,19 +112,6 @@ pub fn unpack(
     archive: &Path,
     folder: &Path,
     bounds: Bounds,
-    on_progress: &mut dyn FnMut(u64),
-) -> Result<(), UnpackError> {
-    unpack_watched(archive, folder, bounds, &mut ShowProgress(on_progress))
-}
-
-/// The same, with a watch that can end it.
-///
-/// # Errors
-/// See [`UnpackError`].
-pub fn unpack_watched(
-    archive: &Path,
-    folder: &Path,
-    bounds: Bounds,
     watch: &mut dyn Watch,
 ) -> Result<(), UnpackError> {
     let mut file = File::open(archive).map_err(UnpackError::Read)?;
@@ -147,17 +136,13 @@ pub trait Watch {
     fn show_progress(&mut self, bytes: u64);
 }
 
-/// Has room for all.
-struct ShowProgress<'a>(&'a mut dyn FnMut(u64));
-
-impl Watch for ShowProgress<'_> {
+/// Has room for all, and tells nothing.
+impl Watch for () {
     fn make_room(&mut self, _: u64) -> io::Result<()> {
         Ok(())
     }
 
-    fn show_progress(&mut self, bytes: u64) {
-        (self.0)(bytes);
-    }
+    fn show_progress(&mut self, _: u64) {}
 }
 
 /// The same of a packed archive that is read as it comes, from its first byte on.
@@ -180,11 +165,11 @@ fn unpack_tar(
     bounds: Bounds,
     watch: &mut dyn Watch,
 ) -> Result<(), UnpackError> {
-    let allowance = Allowance::default();
+    let allowance = Rc::default();
     fs::create_dir_all(folder)
         .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
     let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
-    let mut archive = Archive::new(Metered::new(reader, allowance.clone()));
+    let mut archive = Archive::new(Metered { reader, allowance: Rc::clone(&allowance) });
     let links = Vec::new();
     let mut unpacking = Unpacking { folder: &folder, bounds, allowance, links, link_bytes: 0 };
     unpacking.files(&mut archive, watch)?;
@@ -197,7 +182,7 @@ struct Unpacking<'a> {
     folder: &'a Path,
     bounds: Bounds,
     /// Of the archive's reader.
-    allowance: Allowance,
+    allowance: Rc<Cell<u64>>,
     /// Created when all files are there: no file is ever written through a link.
     links: Vec<(PathBuf, PathBuf)>,
     link_bytes: usize,
@@ -214,7 +199,7 @@ impl Unpacking<'_> {
         let (mut files, mut bytes) = (0, 0_u64);
         self.allowance.set(MAX_HEADERS);
         for entry in archive.entries().map_err(UnpackError::Read)? {
-            let entry = entry.map_err(|error| match self.allowance.is_spent() {
+            let entry = entry.map_err(|error| match self.allowance.get() == 0 {
                 true => UnpackError::Headers,
                 false => UnpackError::Read(error),
             })?;

@@ -51,7 +51,7 @@ impl TestArchive {
         let bytes = self.builder.into_inner().expect("finished");
         io::copy(&mut bytes.as_slice(), &mut encoder).expect("written");
         encoder.finish().expect("finished");
-        let result = unpack(&archive, &self.folder.path().join("out"), BOUNDS, &mut |_| {});
+        let result = unpack(&archive, &self.folder.path().join("out"), BOUNDS, &mut ());
         (self.folder, result)
     }
 
@@ -130,10 +130,10 @@ fn other_files_and_truncated_archives_are_refused() {
     let out = folder.path().join("out");
     fs::write(&path, "PK\u{3}\u{4}").expect("written");
     assert!(!is_archive(&path));
-    let error = unpack(&path, &out, BOUNDS, &mut |_| {}).expect_err("wrong");
+    let error = unpack(&path, &out, BOUNDS, &mut ()).expect_err("wrong");
     assert!(matches!(error, UnpackError::Kind));
     fs::write(&path, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1]).expect("written");
-    let error = unpack(&path, &out, BOUNDS, &mut |_| {}).expect_err("damaged");
+    let error = unpack(&path, &out, BOUNDS, &mut ()).expect_err("damaged");
     assert!(matches!(error, UnpackError::Read(_)), "{error}");
 }
 

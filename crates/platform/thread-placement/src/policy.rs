@@ -39,26 +39,16 @@ pub enum PolicyError {
     /// No number.
     #[error("Parsing 'numa-node' value: Can't parse '{0}' to integer")]
     NoNumber(String),
-    /// CPUs of another machine.
+    /// CPUs of another machine: as given, and those there are.
     #[error(
-        "host policy setting 'cpu-cores' names none of the CPUs that the server may use, which are {usable}. Got {given}"
+        "host policy setting 'cpu-cores' names none of the CPUs that the server may use, which are {1}. Got {0}"
     )]
-    NoCpu {
-        /// As given.
-        given: String,
-        /// Those there are.
-        usable: String,
-    },
-    /// A node of another machine.
+    NoCpu(String, String),
+    /// A node of another machine: as given, and those there are.
     #[error(
-        "host policy setting 'numa-node' names no NUMA node of this machine, which are {nodes}. Got {given}"
+        "host policy setting 'numa-node' names no NUMA node of this machine, which are {1}. Got {0}"
     )]
-    NoNode {
-        /// As given.
-        given: String,
-        /// Those there are.
-        nodes: String,
-    },
+    NoNode(String, String),
     /// A node with memory alone, or whose CPUs are taken from the server.
     #[error(
         "host policy setting 'numa-node' names a NUMA node without CPUs that the server may use: name some with \
@@ -85,7 +75,7 @@ impl HostPolicy {
         let Some(cpus) = cpus::parse(value, false) else { return Err(PolicyError::NoRange(given)) };
         let usable = system::usable();
         if !usable.is_empty() && usable.is_disjoint(&cpus) {
-            return Err(PolicyError::NoCpu { given, usable: cpus::listed(&usable) });
+            return Err(PolicyError::NoCpu(given, cpus::listed(&usable)));
         }
         (self.cpus, self.has_own_cpus) = (Some(cpus), true);
         Ok(())
@@ -101,9 +91,7 @@ impl HostPolicy {
         let online = online.unwrap_or_else(|| BTreeSet::from([0]));
         let node = u32::try_from(number).ok().filter(|&node| node < MAX_NODES);
         let node = node.filter(|&node| online.contains(&(node as usize)));
-        let nodes_listed = || cpus::listed(&online);
-        let node = node
-            .ok_or_else(|| PolicyError::NoNode { given: given.clone(), nodes: nodes_listed() })?;
+        let node = node.ok_or_else(|| PolicyError::NoNode(given.clone(), cpus::listed(&online)))?;
         if !self.has_own_cpus {
             self.cpus = cpus_of(node, nodes, given)?;
         }

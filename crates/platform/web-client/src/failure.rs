@@ -45,7 +45,6 @@ impl HttpFailure {
     }
 }
 
-/// The failure of a connection that broke.
 pub(crate) fn broken(error: &dyn Error) -> HttpFailure {
     HttpFailure::new(Problem::Broken, format!("the connection broke: {}", innermost(error)))
 }

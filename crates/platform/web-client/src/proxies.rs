@@ -77,7 +77,6 @@ impl fmt::Debug for Proxies {
     }
 }
 
-/// Connects to hosts.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub tcp: HttpConnector,
@@ -86,7 +85,6 @@ pub(crate) struct Route {
     pub proxies: Proxies,
 }
 
-/// What the client makes of a socket.
 type Connection = MaybeHttpsStream<<HttpConnector as Service<Uri>>::Response>;
 
 impl Route {

@@ -1,7 +1,6 @@
 //! The client for callers that wait: it has the threads that requests run on.
 
 use std::{
-    fmt,
     sync::mpsc::{self, RecvTimeoutError},
     time::Duration,
 };
@@ -21,6 +20,7 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Threads and connections, for as long as this lives.
+#[derive(Debug)]
 pub struct WebClient {
     /// Taken at the end.
     runtime: Option<Runtime>,
@@ -129,12 +129,6 @@ impl Drop for WebClient {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-impl fmt::Debug for WebClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WebClient")
     }
 }
 

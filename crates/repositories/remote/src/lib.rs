@@ -10,9 +10,8 @@ mod address;
 pub mod archive;
 mod cache;
 mod error;
-#[cfg(test)]
-mod fake_files;
 mod fetch;
+mod hex;
 pub mod hub;
 mod listings;
 mod names;
@@ -22,6 +21,8 @@ mod reach;
 mod remote_files;
 mod remote_root;
 mod retry;
+#[cfg(test)]
+mod tests;
 mod web;
 
 pub use self::{

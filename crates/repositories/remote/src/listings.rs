@@ -70,9 +70,7 @@ impl Listings {
 
     /// Names of all models.
     pub fn folders(&self) -> Option<Vec<String>> {
-        let known = self.known.lock_unpoisoned();
-        let (since, folders) = known.folders.as_ref()?;
-        is_valid(*since).then(|| folders.clone())
+        valid(self.known.lock_unpoisoned().folders.as_ref()).cloned()
     }
 
     /// Whether there is a model, where that can be told.
@@ -81,22 +79,17 @@ impl Listings {
             return Some(!files.is_empty());
         }
         let known = self.known.lock_unpoisoned();
-        let (since, folders) = known.folders.as_ref()?;
-        is_valid(*since).then(|| folders.iter().any(|name| name == model))
+        valid(known.folders.as_ref()).map(|folders| folders.iter().any(|name| name == model))
     }
 
     /// The files of a model; none where there is no such model.
     pub fn model(&self, model: &str) -> Option<Arc<Files>> {
-        let known = self.known.lock_unpoisoned();
-        let (since, files) = known.models.get(model)?;
-        is_valid(*since).then(|| files.clone())
+        valid(self.known.lock_unpoisoned().models.get(model)).cloned()
     }
 
     /// Why the place did not answer just now.
     pub fn failure(&self) -> Option<RemoteError> {
-        let known = self.known.lock_unpoisoned();
-        let (since, failure) = known.failure.as_ref()?;
-        is_valid(*since).then(|| failure.clone())
+        valid(self.known.lock_unpoisoned().failure.as_ref()).cloned()
     }
 
     /// What a question came to that was asked since `round`, where that is no answer.
@@ -146,8 +139,8 @@ impl Known {
     }
 }
 
-fn is_valid(since: Instant) -> bool {
-    since.elapsed() < VALID
+fn valid<T>(kept: Option<&(Instant, T)>) -> Option<&T> {
+    kept.filter(|(since, _)| since.elapsed() < VALID).map(|(_, kept)| kept)
 }
 
 /// Somebody looks.

@@ -32,7 +32,7 @@ pub fn serve(
     let connection =
         ServerConnection::inherit(words, log_events::show).map_err(ServeError::NoServer)?;
     galatea_system::mark_process("galatea-model", OOM_SCORE);
-    log_events::install(Arc::downgrade(connection.channels()));
+    log_events::install(Arc::downgrade(&connection.channels));
     let mut child = Child { connection };
     let greeting = serde_json::json!({ "pid": std::process::id() }).to_string();
     if !child.reply(&Outgoing::with_text(kind::HELLO, &greeting))? {
@@ -104,7 +104,7 @@ impl Child {
 
     /// Executes what comes. False: the server wants no more.
     fn execute_all(&mut self, mut loaded: Loaded) -> Result<bool, ServeError> {
-        let memory = self.connection.memory().clone();
+        let memory = self.connection.memory.clone();
         let name = loaded.config.name().clone();
         loop {
             let received = self.connection.receive(|message| match message.packet.header.kind {

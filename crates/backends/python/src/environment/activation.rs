@@ -33,7 +33,6 @@ pub(super) fn script(root: &Path) -> Option<PathBuf> {
     Some(root.join(SCRIPT)).filter(|script| script.is_file())
 }
 
-/// An environment whose script is to run.
 pub(super) struct Activation<'a> {
     pub root: &'a Path,
     /// Its interpreter.

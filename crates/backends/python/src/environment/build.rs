@@ -2,60 +2,38 @@
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use galatea_runtimes::{PipSettings, Progress, ProgressMaker};
+use galatea_runtimes::{PipSettings, Progress};
 use galatea_types::{Environment as Variables, Error, Result};
+use sha2::{Digest, Sha256};
 
 use super::{
-    cache::Cached,
-    command,
-    confinement::{Confinement, Reach},
-    digest::hex,
-    interpreter::Interpreter,
-    lease::EnvironmentLease,
-    options::Options,
-    requirements::Requirements,
-    search, space,
+    cache::Cached, command, confinement::Reach, interpreter::Interpreter, lease::EnvironmentLease,
+    request::Work, requirements::Requirements, search, space,
 };
 
 /// The default index of pip and uv.
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
 
-/// How to build a venv.
 pub(super) struct Build<'a> {
-    pub model_name: &'a str,
+    pub work: Work<'a>,
     pub requirements: &'a Requirements,
     /// The interpreter that creates it.
     pub base: &'a Interpreter,
-    pub cache: &'a Path,
-    pub variables: &'a Variables,
-    pub options: Options,
-    pub confinement: &'a Confinement,
-    pub progress: &'a ProgressMaker,
-    /// Folders of the model, where its requirements may lie.
-    pub model_folders: [&'a Path; 2],
 }
 
 impl Build<'_> {
     /// Folder of the venv, and what keeps it.
     pub fn built(&self) -> Result<(PathBuf, EnvironmentLease)> {
-        let cached = Cached {
-            root: self.cache,
-            key: &self.key(),
-            what: &format!("model '{}'", self.model_name),
-            timeout: self.options.build_timeout,
-            bounds: self.options.cache,
-            stop: &self.confinement.stop,
-        };
-        cached.get(&mut |folder| self.build(folder))
+        Cached::new(self.work, self.digest())?.get(&mut |folder| self.build(folder))
     }
 
-    fn key(&self) -> String {
-        use sha2::Digest;
+    fn digest(&self) -> Sha256 {
         let mut digest = self.requirements.digest.clone();
         for argument in &self.requirements.arguments {
             // The file's content is in the digest; its path does not matter.
@@ -67,31 +45,32 @@ impl Build<'_> {
         }
         digest.update(self.base.path.as_os_str().as_encoded_bytes());
         digest.update(self.base.version.to_string());
-        hex(digest)
+        digest
     }
 
     #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     fn build(&self, folder: &Path) -> Result<()> {
-        let (model, title) = (self.model_name, self.requirements.title());
+        let Work { request, variables, options } = self.work;
+        let (model, title) = (request.model_name, self.requirements.title());
         let start = Instant::now();
-        let mut progress = self.progress.make();
+        let mut progress = request.progress.make();
         progress.note(&format!(
             "model '{model}': building {title} with {} in '{}' (once; it may take minutes, as packages are fetched)",
             self.base.title(),
             folder.display()
         ));
-        let deadline = start + self.options.build_timeout;
-        let uv = search::on_path("uv", self.variables);
+        let deadline = start + options.build_timeout;
+        let uv = search::on_path("uv", variables);
         let steps = match &uv {
             Some(uv) => self.with_uv(uv, folder),
             None => self.with_pip(folder),
         };
-        if self.confinement.is_in_force() {
+        if request.confinement.is_in_force() {
             // Only what is there can be named to the kernel.
             std::fs::create_dir_all(folder).map_err(|e| space::not_written(folder, e))?;
         }
         for step in steps {
-            self.confinement.stop.check()?;
+            request.confinement.stop.check()?;
             let mut told =
                 Told { model, step: step.title, start, packages: 0, progress: &mut *progress };
             told.doing("");
@@ -132,7 +111,7 @@ impl Build<'_> {
         venv.arg("--python").arg(&self.base.path).arg(folder);
         let mut install = Command::new(uv);
         install.args(["pip", "install", "--python"]).arg(folder.join("bin/python"));
-        let settings = UvSettings::of_pip(self.variables);
+        let settings = UvSettings::of_pip(self.work.variables);
         if settings.is_offline {
             install.arg("--no-index");
         }
@@ -149,13 +128,15 @@ impl Build<'_> {
     fn reach(&self, uv: Option<&Path>, folder: &Path) -> Reach {
         let mut readable = self.base.folders.clone();
         readable.extend(uv.and_then(|uv| uv.canonicalize().ok()));
-        readable.extend(self.model_folders.map(Path::to_owned));
-        let home = self.variables.path("HOME");
+        let Work { request, variables, .. } = self.work;
+        // Its requirements may lie there.
+        readable.extend([request.model_dir, request.version_dir].map(Path::to_owned));
+        let home = variables.path("HOME");
         let settings = [".config/pip", ".pip", ".config/uv"];
         readable.extend(home.iter().flat_map(|home| settings.map(|name| home.join(name))));
         let named = ["PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE", "UV_CONFIG_FILE"];
-        readable.extend(named.iter().filter_map(|name| self.variables.path(name)));
-        readable.extend(PipSettings::read(self.variables).folders);
+        readable.extend(named.iter().filter_map(|name| variables.path(name)));
+        readable.extend(PipSettings::read(variables).folders);
         Reach { readable, writable: vec![folder.to_owned()], has_network: true }
     }
 
@@ -167,7 +148,8 @@ impl Build<'_> {
         told: &mut Told<'_>,
     ) -> Result<()> {
         let Step { title, mut command } = step;
-        if self.confinement.is_in_force() {
+        let confinement = self.work.request.confinement;
+        if confinement.is_in_force() {
             command
                 .env("PIP_NO_CACHE_DIR", "1")
                 .env("UV_NO_CACHE", "1")
@@ -179,58 +161,26 @@ impl Build<'_> {
         // Packages found there would count as installed.
         command.env_remove("PYTHONPATH").env_remove("PYTHONHOME");
         let left = deadline.saturating_duration_since(Instant::now());
-        let done = self.confinement.run(command, reach, left, told);
+        let done = confinement.run(command, reach, left, told);
         done.map_err(|failure| self.failed(title, failure, folder))
     }
 
-    fn failed(&self, title: &'static str, failure: command::Failure, folder: &Path) -> Error {
+    fn failed(&self, title: &str, failure: command::Failure, folder: &Path) -> Error {
+        let what = self.requirements.title();
         if failure.is_disk_full() {
-            let what = self.requirements.title();
-            return space::disk_full(folder, format!("{title} {failure}"))
+            return space::disk_full(folder, io::Error::other(format!("{title} {failure}")))
                 .prefixed(format_args!("cannot build {what}: "));
         }
-        let what = self.requirements.title();
-        match failure.kind {
-            command::FailureKind::TimedOut(_) => BuildError::TimedOut {
-                what,
-                title,
-                limit: self.options.build_timeout,
-                lines: failure.lines,
-            },
-            _ => BuildError::Step { what, title, failure },
+        if matches!(failure.kind, command::FailureKind::TimedOut(_)) {
+            // Of all steps together.
+            let seconds = self.work.options.build_timeout.as_secs();
+            return Error::unavailable(format!(
+                "cannot build {what}: not done after {seconds} s; set a longer limit with \
+                 --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{}",
+                failure.lines.join("\n")
+            ));
         }
-        .into()
-    }
-}
-
-/// Why an environment could not be built, with the requirements and the step.
-#[derive(Debug, thiserror::Error)]
-enum BuildError {
-    #[error(
-        "cannot build {what}: not done after {} s; set a longer limit with \
-         --backend-config=python,environment-build-timeout-seconds=N; the last lines of {title}:\n{}",
-        limit.as_secs(),
-        lines.join("\n")
-    )]
-    TimedOut {
-        what: String,
-        title: &'static str,
-        /// Of all steps together.
-        limit: Duration,
-        lines: Vec<String>,
-    },
-    #[error("cannot build {what}: {title} {failure}")]
-    Step {
-        what: String,
-        title: &'static str,
-        #[source]
-        failure: command::Failure,
-    },
-}
-
-impl From<BuildError> for Error {
-    fn from(error: BuildError) -> Self {
-        Error::unavailable(error.to_string()).with_source(error)
+        Error::unavailable(format!("cannot build {what}: {title} {failure}")).with_source(failure)
     }
 }
 

@@ -7,38 +7,32 @@ use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use galatea_runtimes::disk_usage;
-use galatea_types::{Error, Result, Stop};
+use galatea_types::{Error, Result};
+use sha2::{Digest, Sha256};
 
 use super::{
     command::Limits,
     counts::{self, MARKER},
     lease::{Access, EnvironmentLease, FolderLock},
-    prune::{self, CacheBounds},
+    prune,
+    request::{Work, cache_folder},
     space,
 };
 
-/// A folder in the cache.
 pub(super) struct Cached<'a> {
-    pub root: &'a Path,
+    root: PathBuf,
     /// A digest of everything that the content depends on.
-    pub key: &'a str,
-    /// For the log.
-    pub what: &'a str,
-    /// How long to wait for another that creates the same folder.
-    pub timeout: Duration,
-    /// Checked when a folder has been created.
-    pub bounds: CacheBounds,
-    /// A request ends the wait for another.
-    pub stop: &'a Stop,
+    key: String,
+    work: Work<'a>,
 }
 
-impl Cached<'_> {
-    pub fn folder(&self) -> PathBuf {
-        self.root.join(self.key)
+impl<'a> Cached<'a> {
+    pub fn new(work: Work<'a>, digest: Sha256) -> Result<Self> {
+        let key = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { root: cache_folder(work.variables)?, key, work })
     }
 
     /// The folder, created by `create` unless it is there and complete, and what keeps it. A lock serializes creations
@@ -47,8 +41,8 @@ impl Cached<'_> {
         &self,
         create: &mut dyn FnMut(&Path) -> Result<()>,
     ) -> Result<(PathBuf, EnvironmentLease)> {
-        let folder = self.folder();
-        fs::create_dir_all(self.root).map_err(|e| self.not_written(e))?;
+        let folder = self.root.join(&self.key);
+        fs::create_dir_all(&self.root).map_err(|e| self.not_written(e))?;
         let _content = self.lock(Access::Content)?;
         let is_new = !is_complete(&folder);
         if is_new {
@@ -56,18 +50,18 @@ impl Cached<'_> {
         }
         let lease = EnvironmentLease::new(self.lock(Access::Use)?);
         if is_new {
-            prune::prune(self.root, self.bounds);
+            prune::prune(&self.root, self.work.options.cache);
         }
-        counts::note_content(self.root);
+        counts::note_content(&self.root);
         Ok((folder, lease))
     }
 
     fn create(&self, folder: &Path, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
-        remove(folder).map_err(|e| self.not_written(e))?;
+        space::remove(folder).map_err(|e| self.not_written(e))?;
         let created = create(folder).and_then(|()| self.complete(folder));
         counts::note_creation(created.is_ok());
         if created.is_err()
-            && let Err(e) = remove(folder)
+            && let Err(e) = space::remove(folder)
         {
             log::warn!("cannot remove '{}': {e}", folder.display());
         }
@@ -81,27 +75,30 @@ impl Cached<'_> {
 
     /// Held until dropped, or until this process dies.
     fn lock(&self, access: Access) -> Result<FolderLock> {
+        let Work { request, options, .. } = self.work;
         let mut on_wait = || {
-            log::info!("{}: waiting for another that prepares the same environment", self.what);
+            let model = request.model_name;
+            log::info!("model '{model}': waiting for another that prepares the same environment");
         };
-        let limits = Limits { time: self.timeout, stop: self.stop };
-        let lock = FolderLock::acquire(self.root, self.key, access, limits, &mut on_wait);
+        let stop = &request.confinement.stop;
+        let limits = Limits { time: options.build_timeout, stop };
+        let lock = FolderLock::acquire(&self.root, &self.key, access, limits, &mut on_wait);
         let lock = lock.map_err(|e| self.not_written(e))?;
         if lock.is_none() {
-            self.stop.check()?;
+            stop.check()?;
         }
         lock.ok_or_else(|| {
-            let (folder, seconds) = (self.folder(), self.timeout.as_secs());
             Error::unavailable(format!(
-                "'{}' is being prepared by another for longer than {seconds} s; set a longer limit with \
+                "'{}' is being prepared by another for longer than {} s; set a longer limit with \
                  --backend-config=python,environment-build-timeout-seconds=N",
-                folder.display()
+                self.root.join(&self.key).display(),
+                options.build_timeout.as_secs()
             ))
         })
     }
 
     fn not_written(&self, error: io::Error) -> Error {
-        space::not_written(self.root, error)
+        space::not_written(&self.root, error)
     }
 }
 
@@ -129,12 +126,5 @@ pub(super) fn root_of(folder: &Path) -> PathBuf {
     match (roots.next(), roots.next()) {
         (Some(only), None) => only,
         _ => folder.to_owned(),
-    }
-}
-
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
     }
 }

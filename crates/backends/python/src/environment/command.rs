@@ -95,9 +95,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Hears of a program that runs.
 pub(super) trait Follow {
-    /// The program has written a line.
     fn line(&mut self, line: &str);
 
     /// The program runs on. Called about once a second.
@@ -115,7 +113,6 @@ enum Event {
     /// All writers have closed the output.
     Closed,
     Ended,
-    /// The program was asked to stop.
     Stopped,
 }
 
@@ -137,12 +134,10 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let mut lines = VecDeque::new();
     let kind = match follow(&mut command, limits, &mut Kept { lines: &mut lines, follower }) {
-        Ok(End::Ended(status)) if status.success() => return Ok(()),
-        Ok(End::Ended(status)) if was_ended_by_request(status, limits.stop) => FailureKind::Stopped,
-        Ok(End::Ended(status)) => FailureKind::Ended(status),
-        Ok(End::TimedOut) => FailureKind::TimedOut(limits.time),
-        Ok(End::Stopped) => FailureKind::Stopped,
-        Err(e) => FailureKind::NotStarted(e),
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) if was_ended_by_request(status, limits.stop) => FailureKind::Stopped,
+        Ok(status) => FailureKind::Ended(status),
+        Err(kind) => kind,
     };
     Err(Failure { kind, lines: lines.into() })
 }
@@ -155,7 +150,6 @@ fn was_ended_by_request(status: ExitStatus, stop: &Stop) -> bool {
     number.is_some_and(|number| asks.contains(&number)) && stop.wait(OWN_SIGNAL_TIMEOUT)
 }
 
-/// Keeps the last lines, and passes each on.
 struct Kept<'a> {
     lines: &'a mut VecDeque<String>,
     follower: &'a mut dyn Follow,
@@ -171,16 +165,13 @@ impl Kept<'_> {
     }
 }
 
-/// How following a program ended.
-enum End {
-    Ended(ExitStatus),
-    TimedOut,
-    Stopped,
-}
-
-fn follow(command: &mut Command, limits: Limits<'_>, kept: &mut Kept<'_>) -> io::Result<End> {
+fn follow(
+    command: &mut Command,
+    limits: Limits<'_>,
+    kept: &mut Kept<'_>,
+) -> Result<ExitStatus, FailureKind> {
     let deadline = Instant::now() + limits.time;
-    let (mut child, output) = start(command)?;
+    let (mut child, output) = start(command).map_err(FailureKind::NotStarted)?;
     let group = Pid::from_child(&child);
     let (sender, events) = watch(group, output);
     let on_stop = limits.stop.on_request(move || {
@@ -195,15 +186,15 @@ fn follow(command: &mut Command, limits: Limits<'_>, kept: &mut Kept<'_>) -> io:
             Ok(Event::Line(line)) => kept.keep(line),
             Ok(Event::Closed) => is_closed = true,
             Ok(Event::Ended) => break None,
-            Ok(Event::Stopped) => break Some(End::Stopped),
+            Ok(Event::Stopped) => break Some(FailureKind::Stopped),
             Err(_) if left > RUNS_INTERVAL => kept.follower.runs(),
-            Err(_) => break Some(End::TimedOut),
+            Err(_) => break Some(FailureKind::TimedOut(limits.time)),
         }
     };
     // Also processes that a finished program left. The child is not reaped before, so its number still means it.
     let _ = kill_process_group(group, Signal::KILL);
     drop(on_stop);
-    let status = child.wait()?;
+    let status = child.wait().map_err(FailureKind::NotStarted)?;
     while !is_closed {
         match events.recv_timeout(DRAIN_TIMEOUT) {
             Ok(Event::Line(line)) => kept.keep(line),
@@ -211,11 +202,11 @@ fn follow(command: &mut Command, limits: Limits<'_>, kept: &mut Kept<'_>) -> io:
             Ok(Event::Closed) | Err(_) => is_closed = true,
         }
     }
-    Ok(match end {
-        None if limits.stop.is_requested() && !status.success() => End::Stopped,
-        None => End::Ended(status),
-        Some(end) => end,
-    })
+    match end {
+        None if limits.stop.is_requested() && !status.success() => Err(FailureKind::Stopped),
+        None => Ok(status),
+        Some(kind) => Err(kind),
+    }
 }
 
 fn start(command: &mut Command) -> io::Result<(Child, PipeReader)> {

@@ -40,7 +40,6 @@ impl Confinement {
         Self::default()
     }
 
-    /// Returns no barriers, and the same stop.
     pub(super) fn lifted(&self) -> Self {
         Self { stop: self.stop.clone(), ..Self::none() }
     }
@@ -64,9 +63,7 @@ impl Confinement {
         {
             command.env_remove(variable);
         }
-        for variable in ["TMPDIR", "TMP", "TEMP"] {
-            command.env(variable, temporary.path());
-        }
+        command.envs(temporary.variables());
         let mut sandbox = sandbox.clone();
         if reach.has_network {
             sandbox.level = IsolationLevel::Standard;
@@ -78,7 +75,6 @@ impl Confinement {
         command::run(command, limits, follower)
     }
 
-    /// Whether programs are confined at all.
     pub(super) fn is_in_force(&self) -> bool {
         self.sandbox.is_some()
     }

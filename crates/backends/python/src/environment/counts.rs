@@ -1,17 +1,15 @@
 //! What this process knows of the cache of environments, for figures: noted when a model is loaded, so that whoever asks
 //! waits for no disk.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-};
+use std::{fs, path::Path, sync::Mutex};
+
+use galatea_types::LockExt as _;
 
 /// A file in the folder of each complete environment. Its text is the size of the folder in bytes.
 pub(super) const MARKER: &str = ".galatea-complete";
 
 /// The cache, as of the last load of a model that runs in an environment of it, and what was made in it since the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheFigures {
     /// Complete environments.
     pub environments: u64,
@@ -23,35 +21,26 @@ pub struct CacheFigures {
     pub failed: u64,
 }
 
+static FIGURES: Mutex<Option<CacheFigures>> = Mutex::new(None);
+
 /// `None` until a model asked for an environment of the cache.
 pub fn cache_figures() -> Option<CacheFigures> {
-    IS_USED.load(Relaxed).then(|| CacheFigures {
-        environments: ENVIRONMENTS.load(Relaxed),
-        bytes: BYTES.load(Relaxed),
-        made: MADE.load(Relaxed),
-        failed: FAILED.load(Relaxed),
-    })
+    *FIGURES.lock_unpoisoned()
 }
-
-static IS_USED: AtomicBool = AtomicBool::new(false);
-static ENVIRONMENTS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static MADE: AtomicU64 = AtomicU64::new(0);
-static FAILED: AtomicU64 = AtomicU64::new(0);
 
 /// An environment was made, or not.
 pub(super) fn note_creation(has_succeeded: bool) {
-    let counter = if has_succeeded { &MADE } else { &FAILED };
-    counter.fetch_add(1, Relaxed);
-    IS_USED.store(true, Relaxed);
+    let mut known = FIGURES.lock_unpoisoned();
+    let figures = known.get_or_insert_default();
+    *if has_succeeded { &mut figures.made } else { &mut figures.failed } += 1;
 }
 
 /// The cache may have changed.
 pub(super) fn note_content(root: &Path) {
     let (environments, bytes) = content(root);
-    ENVIRONMENTS.store(environments, Relaxed);
-    BYTES.store(bytes, Relaxed);
-    IS_USED.store(true, Relaxed);
+    let mut known = FIGURES.lock_unpoisoned();
+    let figures = known.get_or_insert_default();
+    (figures.environments, figures.bytes) = (environments, bytes);
 }
 
 /// Complete environments, and the sizes that their markers tell: those of older versions tell none.

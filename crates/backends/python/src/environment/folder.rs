@@ -81,7 +81,6 @@ fn interpreter(root: &Path) -> Result<PathBuf> {
     }))
 }
 
-/// The variables that activating the environment would set.
 fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString, OsString)> {
     let mut settings = base_settings(variables);
     settings.push(("PATH".into(), path_with(&root.join("bin"), variables)));

@@ -10,11 +10,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use galatea_types::{Error, LockExt as _};
+use galatea_types::{Error, LockExt as _, Result};
 use serde_json::Value;
 
 use super::{
-    command,
     confinement::{Confinement, Reach},
     version::Version,
 };
@@ -71,7 +70,7 @@ impl Interpreter {
         path: &Path,
         variables: &[(OsString, OsString)],
         confinement: &Confinement,
-    ) -> Result<Self, InterpreterError> {
+    ) -> Result<Self> {
         let key = Key::of(path, variables);
         if let Some(interpreter) = CACHE.lock_unpoisoned().get(&key) {
             return Ok(interpreter.clone());
@@ -88,7 +87,7 @@ impl Interpreter {
         path: &Path,
         variables: &[(OsString, OsString)],
         confinement: &Confinement,
-    ) -> Result<Self, InterpreterError> {
+    ) -> Result<Self> {
         let mut command = Command::new(path);
         // Not in the current folder: Python searches the folder it runs in for modules first.
         command.args(["-c", PROBE]).envs(variables.iter().cloned()).current_dir("/");
@@ -99,24 +98,33 @@ impl Interpreter {
                 answer = Some(json.to_owned());
             }
         });
-        done.map_err(|failure| InterpreterError::Failed { path: path.to_owned(), failure })?;
+        done.map_err(|failure| {
+            Error::unavailable(format!("the Python interpreter '{}' {failure}", path.display()))
+        })?;
         let answer = answer.as_deref().and_then(|json| serde_json::from_str(json).ok());
         let answer: Value = answer.unwrap_or_default();
         Self::from_report(path, &answer)
     }
 
-    fn from_report(path: &Path, report: &Value) -> Result<Self, InterpreterError> {
+    fn from_report(path: &Path, report: &Value) -> Result<Self> {
+        let shown = path.display();
         let text = |key: &str| report.get(key).and_then(Value::as_str);
         let Some(version) = text("version").and_then(Version::parse) else {
-            return Err(InterpreterError::NoAnswer { path: path.to_owned() });
+            let text = format!("'{shown}' is no Python interpreter: it does not answer");
+            return Err(Error::invalid_arg(text));
         };
         let implementation = text("implementation").unwrap_or_default();
         if implementation != "cpython" {
-            let (path, implementation) = (path.to_owned(), implementation.to_owned());
-            return Err(InterpreterError::Implementation { path, implementation });
+            return Err(Error::invalid_arg(format!(
+                "'{shown}' is {implementation}; models run in CPython {}.{} or newer",
+                OLDEST.major, OLDEST.minor
+            )));
         }
         if version < OLDEST {
-            return Err(InterpreterError::TooOld { path: path.to_owned(), version });
+            return Err(Error::invalid_arg(format!(
+                "'{shown}' is Python {version}; models need Python {}.{} or newer",
+                OLDEST.major, OLDEST.minor
+            )));
         }
         let prefix = text("prefix").unwrap_or_default();
         let executable = text("executable").filter(|e| Path::new(e).is_absolute());
@@ -131,11 +139,15 @@ impl Interpreter {
     }
 
     /// Tensors are numpy arrays: without it no model runs.
-    pub fn with_numpy(self) -> Result<Self, InterpreterError> {
-        match self.numpy {
-            Some(_) => Ok(self),
-            None => Err(InterpreterError::NoNumpy { title: self.title(), path: self.path }),
+    pub fn with_numpy(self) -> Result<Self> {
+        if self.numpy.is_some() {
+            return Ok(self);
         }
+        let (title, path) = (self.title(), self.path.display());
+        Err(Error::unavailable(format!(
+            "the Python interpreter '{path}' ({title}) has no numpy, which every Python model needs; install it with: \
+             \"{path}\" -m pip install numpy"
+        )))
     }
 
     pub fn title(&self) -> String {
@@ -165,46 +177,6 @@ pub(super) fn installations(python: &Path) -> Vec<PathBuf> {
     folders.filter(|folder| folder.parent().is_some()).collect()
 }
 
-/// Why no model can run in an interpreter.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum InterpreterError {
-    #[error("the Python interpreter '{}' {failure}", path.display())]
-    Failed { path: PathBuf, failure: command::Failure },
-    #[error("'{}' is no Python interpreter: it does not answer", path.display())]
-    NoAnswer { path: PathBuf },
-    #[error(
-        "'{}' is {implementation}; models run in CPython {}.{} or newer",
-        path.display(), OLDEST.major, OLDEST.minor
-    )]
-    Implementation { path: PathBuf, implementation: String },
-    #[error(
-        "'{}' is Python {version}; models need Python {}.{} or newer",
-        path.display(), OLDEST.major, OLDEST.minor
-    )]
-    TooOld { path: PathBuf, version: Version },
-    #[error(
-        "the Python interpreter '{}' ({title}) has no numpy, which every Python model needs; install it with: \
-         \"{}\" -m pip install numpy",
-        path.display(), path.display()
-    )]
-    NoNumpy { path: PathBuf, title: String },
-}
-
-impl From<InterpreterError> for Error {
-    fn from(error: InterpreterError) -> Self {
-        let text = error.to_string();
-        match error {
-            InterpreterError::Failed { .. } | InterpreterError::NoNumpy { .. } => {
-                Error::unavailable(text)
-            }
-            InterpreterError::NoAnswer { .. }
-            | InterpreterError::Implementation { .. }
-            | InterpreterError::TooOld { .. } => Error::invalid_arg(text),
-        }
-    }
-}
-
-/// Interpreters that were probed already.
 static CACHE: LazyLock<Mutex<HashMap<Key, Interpreter>>> = LazyLock::new(Mutex::default);
 
 #[derive(PartialEq, Eq, Hash)]
@@ -233,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    fn interpreter(report: Value) -> Result<Interpreter, InterpreterError> {
+    fn interpreter(report: Value) -> Result<Interpreter> {
         Interpreter::from_report(Path::new("/opt/python"), &report)
     }
 

@@ -1,16 +1,17 @@
 //! The locks of a folder in the cache, carried by two files beside it, so that servers exclude each other too.
 //!
 //! One is held while the folder is created, looked at, or removed. The other is shared by all that use the folder, and
-//! the time of its last change is when that was. The kernel releases the locks of a process that dies.
+//! the time of its last change is when that was.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
+
+use galatea_system::LockKind;
 
 use super::command::Limits;
 
@@ -81,20 +82,11 @@ impl FolderLock {
     /// `None`: another holds it.
     pub fn try_acquire(root: &Path, key: &str, access: Access) -> io::Result<Option<Self>> {
         let path = access.file(root, key);
-        loop {
-            let file = File::options().create(true).append(true).open(&path)?;
-            let locked = match access {
-                Access::Use => file.try_lock_shared(),
-                Access::Content | Access::NoUse => file.try_lock(),
-            };
-            match locked {
-                Ok(()) if is_at(&file, &path)? => return Ok(Some(Self { path, file })),
-                // Removed before it was locked: a lock that nobody else would find.
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
+        let kind = match access {
+            Access::Use => LockKind::Shared,
+            Access::Content | Access::NoUse => LockKind::Alone,
+        };
+        Ok(galatea_system::try_lock(&path, kind)?.map(|file| Self { path, file }))
     }
 
     /// Removes the file, once the folder is gone.
@@ -109,16 +101,6 @@ impl FolderLock {
 }
 
 const SUFFIX: &str = ".lock";
-
-/// False: the file was removed, and perhaps another is at its place.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
 
 /// Keeps a folder in the cache: nobody removes it while a clone of this is there. Empty for an environment that is not
 /// in the cache.

@@ -17,7 +17,6 @@ mod cache;
 mod command;
 mod confinement;
 mod counts;
-mod digest;
 mod folder;
 mod interpreter;
 mod lease;
@@ -40,24 +39,11 @@ pub use self::{
     options::ADD_NUMPY,
     prune::{CleanedEnvironment, clean},
     python_backend::{PythonBackendFiles, find_python_backend},
-    request::{Environment, EnvironmentRequest},
-    resolve::{cache_folder, resolve},
+    request::{Environment, EnvironmentRequest, cache_folder},
+    resolve::resolve,
 };
 pub(crate) use self::{
     request::{EXECUTION_ENV_PATH, SETTINGS},
     resolve::named_path,
     syntax::{CodeOfModel, SyntaxMistake},
 };
-
-/// Unpacks an archive into a new folder, at most this many bytes and files: for fuzzing.
-#[doc(hidden)]
-pub fn unpack(
-    archive: &std::path::Path,
-    folder: &std::path::Path,
-    bytes: u64,
-    files: u64,
-) -> Result<(), String> {
-    let bounds = galatea_tar_archive::Bounds { bytes, files };
-    galatea_tar_archive::unpack(archive, folder, bounds, &mut |_| ())
-        .map_err(|error| error.to_string())
-}

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
-use galatea_types::Error;
+use galatea_types::{Error, Result};
 
 use super::prune::CacheBounds;
 
@@ -17,7 +17,6 @@ pub const ADD_NUMPY: &str = "environment-add-numpy";
 const GIB: u64 = 1 << 30;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What building, unpacking and keeping environments may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     /// Limit of one build.
@@ -32,7 +31,7 @@ pub(super) struct Options {
 
 impl Options {
     /// Errors name the setting.
-    pub fn read(config: &BTreeMap<String, String>) -> Result<Self, OptionError> {
+    pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let build_timeout = positive::<u32>(config, BUILD_TIMEOUT)?.unwrap_or(600);
         Ok(Self {
             build_timeout: Duration::from_secs(build_timeout.into()),
@@ -55,57 +54,37 @@ fn unless_zero<N: Default + PartialEq>(number: N) -> Option<N> {
 
 fn positive<N: FromStr + Default + PartialEq>(
     config: &BTreeMap<String, String>,
-    key: &'static str,
-) -> Result<Option<N>, OptionError> {
+    key: &str,
+) -> Result<Option<N>> {
     match number(config, key)? {
-        Some(zero) if zero == N::default() => Err(OptionError::not_a_number(config, key)),
+        Some(zero) if zero == N::default() => Err(not_a_number(config, key)),
         number => Ok(number),
     }
 }
 
-fn number<N: FromStr>(
-    config: &BTreeMap<String, String>,
-    key: &'static str,
-) -> Result<Option<N>, OptionError> {
+fn number<N: FromStr>(config: &BTreeMap<String, String>, key: &str) -> Result<Option<N>> {
     let text = config.get(key).map(|text| text.trim()).filter(|text| !text.is_empty());
-    text.map(|text| text.parse().map_err(|_| OptionError::not_a_number(config, key))).transpose()
+    text.map(|text| text.parse().map_err(|_| not_a_number(config, key))).transpose()
 }
 
-/// A setting has a value that it cannot have.
-#[derive(Debug, thiserror::Error)]
-#[error("--backend-config=python,{key}={text}: not a positive number{unit}{alternative}")]
-pub(super) struct OptionError {
-    key: &'static str,
-    text: String,
-    unit: &'static str,
-    alternative: &'static str,
-}
-
-impl OptionError {
-    fn not_a_number(config: &BTreeMap<String, String>, key: &'static str) -> Self {
-        let (unit, alternative) = match key {
-            BUILD_TIMEOUT => (" of seconds", ""),
-            MAX_BYTES => (" of bytes", ""),
-            CACHE_BYTES => (" of bytes", ", nor 0 for no limit"),
-            CACHE_DAYS => (" of days", ", nor 0 for no limit"),
-            _ => ("", ""),
-        };
-        let text = config.get(key).cloned().unwrap_or_default();
-        Self { key, text, unit, alternative }
-    }
-}
-
-impl From<OptionError> for Error {
-    fn from(error: OptionError) -> Self {
-        Error::invalid_arg(error.to_string())
-    }
+/// The error of a setting with a value that it cannot have.
+fn not_a_number(config: &BTreeMap<String, String>, key: &str) -> Error {
+    let what = match key {
+        BUILD_TIMEOUT => " of seconds",
+        MAX_BYTES => " of bytes",
+        CACHE_BYTES => " of bytes, nor 0 for no limit",
+        CACHE_DAYS => " of days, nor 0 for no limit",
+        _ => "",
+    };
+    let text = config.get(key).map_or("", String::as_str);
+    Error::invalid_arg(format!("--backend-config=python,{key}={text}: not a positive number{what}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(key: &str, value: &str) -> Result<Options, OptionError> {
+    fn read(key: &str, value: &str) -> Result<Options> {
         Options::read(&BTreeMap::from([(key.to_owned(), value.to_owned())]))
     }
 

@@ -9,60 +9,50 @@ use std::{
 };
 
 use galatea_tar_archive::UnpackError;
-use galatea_types::{Environment as Variables, Error, Result, Stop};
+use galatea_types::{Error, Result, Stop};
 use sha2::{Digest, Sha256};
 
 use super::{
     cache::{Cached, root_of},
-    command,
     confinement::{Confinement, Reach},
-    digest::hex,
     interpreter::installations,
     lease::EnvironmentLease,
-    options::{MAX_BYTES, MAX_FILES, Options},
+    options::{MAX_BYTES, MAX_FILES},
+    request::Work,
     search, space,
     version::{Version, VersionRange},
 };
 
-/// Unpacks environments for a model.
 pub(super) struct Unpacking<'a> {
-    pub model_name: &'a str,
-    pub cache: &'a Path,
-    pub variables: &'a Variables,
-    pub options: Options,
+    pub work: Work<'a>,
     pub confinement: &'a Confinement,
 }
 
 impl Unpacking<'_> {
     /// Folder of the unpacked environment, and what keeps it.
     pub fn unpacked(&self, archive: &Path) -> Result<(PathBuf, EnvironmentLease)> {
-        let cached = Cached {
-            root: self.cache,
-            key: &key(archive)?,
-            what: &format!("model '{}'", self.model_name),
-            timeout: self.options.build_timeout,
-            bounds: self.options.cache,
-            stop: &self.confinement.stop,
-        };
+        let cached = Cached::new(self.work, digest(archive)?)?;
         let (folder, lease) = cached.get(&mut |folder| self.unpack(archive, folder))?;
         Ok((root_of(&folder), lease))
     }
 
     fn unpack(&self, archive: &Path, folder: &Path) -> Result<()> {
-        let (model, shown) = (self.model_name, archive.display());
+        let (model, shown) = (self.work.request.model_name, archive.display());
         log::info!(
             "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
             folder.display()
         );
         let mut watch = Watch { model, archive, stop: &self.confinement.stop };
-        galatea_tar_archive::unpack_watched(archive, folder, self.options.archive, &mut watch)
+        galatea_tar_archive::unpack(archive, folder, self.work.options.archive, &mut watch)
             .map_err(|e| failed(archive, folder, e))?;
         let root = root_of(folder);
         if root.join("pyvenv.cfg").exists() {
             self.relink(archive, &root)?;
         }
         if !root.join("bin/python").exists() {
-            return Err(PackedError::NoPython { archive: archive.to_path_buf() }.into());
+            return Err(Error::internal(format!(
+                "'{shown}' holds no Python environment: there is no bin/python in it; pack one with conda-pack"
+            )));
         }
         self.run_conda_unpack(archive, &root)?;
         log::info!("model '{model}': '{shown}' is unpacked");
@@ -85,7 +75,8 @@ impl Unpacking<'_> {
             prefixed(Error::invalid_arg("its pyvenv.cfg does not state the version of Python"))
         })?;
         let home = of("home").map(|home| Path::new(home).join("python3"));
-        let base = search::choose(&range, home.as_deref(), self.variables).map_err(prefixed)?.path;
+        let base =
+            search::choose(&range, home.as_deref(), self.work.variables).map_err(prefixed)?.path;
         replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, e))
     }
 
@@ -98,19 +89,20 @@ impl Unpacking<'_> {
         let mut command = Command::new(root.join("bin/python"));
         command.arg(&script).current_dir(root);
         command.env_remove("PYTHONHOME").env_remove("PYTHONPATH");
-        let model = self.model_name;
+        let model = self.work.request.model_name;
         let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
         let reach = Reach {
             readable: installations(&root.join("bin/python")),
             writable: vec![root.to_owned()],
             has_network: false,
         };
-        let done = self.confinement.run(command, reach, self.options.build_timeout, &mut log);
+        let done = self.confinement.run(command, reach, self.work.options.build_timeout, &mut log);
         done.map_err(|failure| {
             if failure.is_disk_full() {
                 return space::disk_full(root, failure);
             }
-            PackedError::CondaUnpack { archive: archive.to_path_buf(), failure }.into()
+            let text = format!("conda-unpack of '{}' {failure}", archive.display());
+            Error::unavailable(text).with_source(failure)
         })
     }
 }
@@ -133,46 +125,6 @@ impl galatea_tar_archive::Watch for Watch<'_> {
     }
 }
 
-/// Why an archive does not become an environment.
-#[derive(Debug, thiserror::Error)]
-enum PackedError {
-    #[error("cannot read '{}': {cause}", archive.display())]
-    Read {
-        archive: PathBuf,
-        #[source]
-        cause: io::Error,
-    },
-    #[error("cannot unpack '{}': {cause}{}", archive.display(), hint(cause))]
-    Unpack {
-        archive: PathBuf,
-        #[source]
-        cause: UnpackError,
-    },
-    #[error(
-        "'{}' holds no Python environment: there is no bin/python in it; pack one with conda-pack",
-        archive.display()
-    )]
-    NoPython { archive: PathBuf },
-    #[error("conda-unpack of '{}' {failure}", archive.display())]
-    CondaUnpack {
-        archive: PathBuf,
-        #[source]
-        failure: command::Failure,
-    },
-}
-
-impl From<PackedError> for Error {
-    fn from(error: PackedError) -> Self {
-        let new = match error {
-            PackedError::CondaUnpack { .. } => Error::unavailable,
-            // As in Triton: it is not the client who is wrong.
-            _ => Error::internal,
-        };
-        new(error.to_string()).with_source(error)
-    }
-}
-
-/// What helps.
 fn hint(error: &UnpackError) -> String {
     let option =
         |option| format!("; a higher limit can be set with --backend-config=python,{option}=N");
@@ -187,19 +139,24 @@ fn hint(error: &UnpackError) -> String {
     }
 }
 
+/// As in Triton it is not the client who is wrong, whatever is wrong with the archive.
 fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
+    let shown = archive.display();
     match cause {
         UnpackError::Write { error, .. } if space::is_full(&error) => {
-            let shown = archive.display();
             space::disk_full(folder, error).prefixed(format_args!("cannot unpack '{shown}': "))
         }
-        cause => PackedError::Unpack { archive: archive.to_path_buf(), cause }.into(),
+        cause => Error::internal(format!("cannot unpack '{shown}': {cause}{}", hint(&cause)))
+            .with_source(cause),
     }
 }
 
 /// A digest of the archive's path, size and time of change.
-fn key(archive: &Path) -> Result<String, PackedError> {
-    let unreadable = |cause| PackedError::Read { archive: archive.to_path_buf(), cause };
+fn digest(archive: &Path) -> Result<Sha256> {
+    let unreadable = |cause: io::Error| {
+        let text = format!("cannot read '{}': {cause}", archive.display());
+        Error::internal(text).with_source(cause)
+    };
     let path = fs::canonicalize(archive).map_err(unreadable)?;
     let metadata = fs::metadata(&path).map_err(unreadable)?;
     let modified = metadata.modified().map_err(unreadable)?;
@@ -209,7 +166,7 @@ fn key(archive: &Path) -> Result<String, PackedError> {
     digest.update(path.as_os_str().as_bytes());
     digest.update(metadata.len().to_le_bytes());
     digest.update(since.as_nanos().to_le_bytes());
-    Ok(hex(digest))
+    Ok(digest)
 }
 
 /// A line `key = value` of pyvenv.cfg.

@@ -8,7 +8,10 @@ use std::{
 
 use galatea_runtimes::disk_usage;
 
-use super::lease::{Access, FolderLock};
+use super::{
+    lease::{Access, FolderLock},
+    space,
+};
 
 /// What the cache may hold; `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,6 @@ pub fn clean(root: &Path) -> io::Result<Vec<CleanedEnvironment>> {
     Ok(cleaned.collect())
 }
 
-/// A folder that may have to go.
 struct Candidate<'a> {
     root: &'a Path,
     key: String,
@@ -112,10 +114,7 @@ impl Candidate<'_> {
         let lock = |access| FolderLock::try_acquire(self.root, &self.key, access);
         let Some(content) = lock(Access::Content)? else { return Ok(false) };
         let Some(no_use) = lock(Access::NoUse)? else { return Ok(false) };
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        space::remove(&self.folder)?;
         no_use.remove()?;
         content.remove().map(|()| true)
     }

@@ -7,9 +7,14 @@ use std::{
 };
 
 use galatea_backend::PathRules;
-use galatea_runtimes::ProgressMaker;
+use galatea_runtimes::{ProgressMaker, data_folder};
+use galatea_types::{Environment as Variables, Result};
 
-use super::{confinement::Confinement, lease::EnvironmentLease, options};
+use super::{
+    confinement::Confinement,
+    lease::EnvironmentLease,
+    options::{self, Options},
+};
 
 /// Parameter of a model's configuration.
 pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
@@ -48,6 +53,19 @@ pub struct EnvironmentRequest<'a> {
     pub confinement: &'a Confinement,
     /// Shows how far a build is.
     pub progress: &'a ProgressMaker,
+}
+
+/// A request, with the settings and variables that decide how it is done.
+#[derive(Clone, Copy)]
+pub(super) struct Work<'a> {
+    pub request: &'a EnvironmentRequest<'a>,
+    pub variables: &'a Variables,
+    pub options: Options,
+}
+
+/// The folder of all environments that are kept.
+pub fn cache_folder(variables: &Variables) -> Result<PathBuf> {
+    data_folder(variables).map(|folder| folder.join("python-environments"))
 }
 
 /// A Python interpreter that is able to run a model, and how to start it.

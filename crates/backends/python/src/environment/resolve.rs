@@ -7,7 +7,6 @@ use std::{
 
 use galatea_backend::PathRules;
 use galatea_config::{Diagnostic, FieldPath};
-use galatea_runtimes::data_folder;
 use galatea_types::{Code, Environment as Variables, Error, Result, Stop};
 
 use super::{
@@ -21,7 +20,7 @@ use super::{
     packed::Unpacking,
     request::{
         DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment, EnvironmentRequest,
-        PYTHON_INTERPRETER,
+        PYTHON_INTERPRETER, Work,
     },
     requirements::{self, Requirements},
     search,
@@ -39,7 +38,7 @@ const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
 pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
     log_ignored_stub(request);
     let options = Options::read(request.backend_config)?;
-    let resolved = Resolution { request, variables, options }.resolve();
+    let resolved = Work { request, variables, options }.resolve();
     // Whatever failed then, it failed because of the request: no advice about it helps.
     match resolved {
         Err(_) if request.confinement.stop.is_requested() => Err(Stop::error()
@@ -48,39 +47,33 @@ pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Resul
     }
 }
 
-struct Resolution<'a> {
-    request: &'a EnvironmentRequest<'a>,
-    variables: &'a Variables,
-    options: Options,
-}
-
-impl Resolution<'_> {
+impl Work<'_> {
     fn resolve(&self) -> Result<Environment> {
-        let parameters = self.request.parameters;
-        if let Some(path) = named_path(parameters, self.request.model_dir, self.request.paths)? {
+        let Work { request, variables, options } = *self;
+        let parameters = request.parameters;
+        if let Some(path) = named_path(parameters, request.model_dir, request.paths)? {
             let value = given(parameters, EXECUTION_ENV_PATH).unwrap_or_default();
             let prefixed =
                 |e: Error| e.prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': "));
-            return self.open(&path, self.request.confinement).map_err(prefixed);
+            return self.open(&path, request.confinement).map_err(prefixed);
         }
-        let (version_dir, model_dir) = (self.request.version_dir, self.request.model_dir);
-        if let Some(requirements) = requirements::find(version_dir, model_dir)? {
+        if let Some(requirements) = requirements::find(request.version_dir, request.model_dir)? {
             return self.build(&requirements);
         }
-        if let Some(value) = given(self.request.backend_config, DEFAULT_ENVIRONMENT) {
+        if let Some(value) = given(request.backend_config, DEFAULT_ENVIRONMENT) {
             // The operator's own.
-            return self.open(Path::new(value), &self.request.confinement.lifted()).map_err(|e| {
+            return self.open(Path::new(value), &request.confinement.lifted()).map_err(|e| {
                 e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
             });
         }
         let base = self.base()?;
         let missing = match base.clone().with_numpy() {
-            Ok(interpreter) => return Ok(plain(interpreter, self.variables)),
+            Ok(interpreter) => return Ok(plain(interpreter, variables)),
             Err(missing) => missing,
         };
         // What the user has activated is the user's; packages of a venv could not be seen from another either.
-        if base.is_venv || !self.options.adds_numpy {
-            return Err(missing.into());
+        if base.is_venv || !options.adds_numpy {
+            return Err(missing);
         }
         self.build_with(&Requirements::numpy(), &base).map_err(|e| {
             let text = format!("{missing}. It could not be added by itself: {}", e.message());
@@ -90,39 +83,32 @@ impl Resolution<'_> {
 
     /// A folder, an archive, or an interpreter itself.
     fn open(&self, path: &Path, confinement: &Confinement) -> Result<Environment> {
+        let Work { request, variables, .. } = *self;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (root, lease) = if path.is_dir() {
             (path, EnvironmentLease::default())
         } else if !path.exists() {
-            return Err(ResolveError::NoSuchPath(path).into());
+            return Err(Error::internal(no_such_path(&path)));
         } else if !path.is_file() {
             // Opening a pipe would wait for somebody who writes to it.
-            return Err(ResolveError::NoFile(path).into());
+            let text = format!("'{}' is neither a folder nor a file", path.display());
+            return Err(Error::invalid_arg(text));
         } else if search::is_executable(&path) && !galatea_tar_archive::is_archive(&path) {
-            let settings = folder::base_settings(self.variables);
+            let settings = folder::base_settings(variables);
             let interpreter = Interpreter::probe(&path, &settings, confinement)?.with_numpy()?;
-            return Ok(plain(interpreter, self.variables));
+            return Ok(plain(interpreter, variables));
         } else {
-            let cache = self.cache()?;
-            let unpacking = Unpacking {
-                model_name: self.request.model_name,
-                cache: &cache,
-                variables: self.variables,
-                options: self.options,
-                confinement,
-            };
-            unpacking.unpacked(&path)?
+            Unpacking { work: *self, confinement }.unpacked(&path)?
         };
         if activation::script(&root).is_none() {
-            folder::log_ignored_scripts(&root, self.request.model_name);
+            folder::log_ignored_scripts(&root, request.model_name);
         }
-        let mut environment =
-            Environment { lease, ..folder::open(&root, self.variables, confinement)? };
+        let mut environment = Environment { lease, ..folder::open(&root, variables, confinement)? };
         let script = Activation {
             root: &root,
             python: &environment.python,
             settings: &environment.variables,
-            server: self.variables,
+            server: variables,
         };
         let set = script.variables(confinement);
         environment.variables.extend(set);
@@ -143,22 +129,10 @@ impl Resolution<'_> {
     }
 
     fn build_with(&self, requirements: &Requirements, base: &Interpreter) -> Result<Environment> {
-        let build = Build {
-            model_name: self.request.model_name,
-            requirements,
-            base,
-            cache: &self.cache()?,
-            variables: self.variables,
-            options: self.options,
-            confinement: self.request.confinement,
-            progress: self.request.progress,
-            model_folders: [self.request.model_dir, self.request.version_dir],
-        };
-        let (folder, lease) = build.built()?;
-        let mut environment = Environment {
-            lease,
-            ..folder::open(&folder, self.variables, self.request.confinement)?
-        };
+        let Work { request, variables, .. } = *self;
+        let (folder, lease) = Build { work: *self, requirements, base }.built()?;
+        let mut environment =
+            Environment { lease, ..folder::open(&folder, variables, request.confinement)? };
         let origin = match requirements.file.as_deref().and_then(Path::file_name) {
             Some(file) => format!(" built from its {}", file.to_string_lossy()),
             None => format!(" built because {} has no numpy", base.path.display()),
@@ -171,36 +145,34 @@ impl Resolution<'_> {
     fn base(&self) -> Result<Interpreter> {
         let path = self.base_path()?;
         let confinement = self.request.confinement.lifted();
-        Interpreter::probe(&path, &folder::base_settings(self.variables), &confinement).map_err(
-            |e| {
-                let e = Error::from(e);
-                let hint = "; name another with --backend-config=python,python-interpreter=PATH";
-                Error::new(e.code(), format!("{}{hint}", e.message()))
-            },
-        )
+        let settings = folder::base_settings(self.variables);
+        Interpreter::probe(&path, &settings, &confinement).map_err(|e| {
+            let hint = "; name another with --backend-config=python,python-interpreter=PATH";
+            Error::new(e.code(), format!("{}{hint}", e.message()))
+        })
     }
 
-    fn base_path(&self) -> Result<PathBuf, ResolveError> {
-        let Some(named) = given(self.request.backend_config, PYTHON_INTERPRETER) else {
-            let python = search::on_path("python3", self.variables);
-            return python.ok_or(ResolveError::NoPython);
+    fn base_path(&self) -> Result<PathBuf> {
+        let Work { request, variables, .. } = *self;
+        let Some(named) = given(request.backend_config, PYTHON_INTERPRETER) else {
+            let python = search::on_path("python3", variables);
+            return python.ok_or_else(|| {
+                Error::unavailable(format!(
+                    "no python3 on PATH; install Python 3.9 or newer, or name one with \
+                     --backend-config=python,{PYTHON_INTERPRETER}=PATH"
+                ))
+            });
         };
         if named.contains('/') {
             return Ok(std::path::absolute(named).unwrap_or_else(|_| named.into()));
         }
-        let python = search::on_path(named, self.variables);
-        python.ok_or_else(|| ResolveError::NoSuchProgram(named.to_owned()))
+        let python = search::on_path(named, variables);
+        python.ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "--backend-config=python,{PYTHON_INTERPRETER}={named}: no such program on PATH"
+            ))
+        })
     }
-
-    /// Where environments are kept.
-    fn cache(&self) -> Result<PathBuf> {
-        cache_folder(self.variables)
-    }
-}
-
-/// The folder of all environments that are kept.
-pub fn cache_folder(variables: &Variables) -> Result<PathBuf> {
-    data_folder(variables).map(|folder| folder.join("python-environments"))
 }
 
 fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
@@ -244,8 +216,7 @@ pub(crate) fn named_path(
     if path.exists() {
         return Ok(Some(path));
     }
-    let error = ResolveError::NoSuchPath(path);
-    let text = format!("parameter {EXECUTION_ENV_PATH} '{value}': {error}");
+    let text = format!("parameter {EXECUTION_ENV_PATH} '{value}': {}", no_such_path(&path));
     let field = FieldPath::from("parameters").named(EXECUTION_ENV_PATH);
     let found = Diagnostic::error(text).about(field.field("value").field("string_value"));
     let advice = "put the environment there, or correct the path: a relative one begins in the server's working directory, \
@@ -258,8 +229,10 @@ pub(crate) fn named_path(
 fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result<PathBuf> {
     let Places { working_dir, model_dir } = places;
     if value.contains("://") {
-        return Err(Error::from(ResolveError::Remote)
-            .prefixed(format_args!("parameter {EXECUTION_ENV_PATH} '{value}': ")));
+        return Err(Error::unsupported(format!(
+            "parameter {EXECUTION_ENV_PATH} '{value}': remote environments are not supported; put the file beside the \
+             model and write {MODEL_DIRECTORY}/FILE"
+        )));
     }
     let inside = match value.strip_prefix(MODEL_DIRECTORY) {
         // What the configuration in the repository says may lead elsewhere from there, too.
@@ -276,41 +249,10 @@ fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result
     Ok(rules.resolve(EXECUTION_ENV_PATH, model_dir, inside)?)
 }
 
-/// Why no environment can be found.
-#[derive(Debug, thiserror::Error)]
-enum ResolveError {
-    /// Begins with Triton's text.
-    #[error(
-        "Failed to get the canonical path for {}. There is no such file or folder",
-        .0.display()
-    )]
-    NoSuchPath(PathBuf),
-    #[error("'{}' is neither a folder nor a file", .0.display())]
-    NoFile(PathBuf),
-    #[error(
-        "no python3 on PATH; install Python 3.9 or newer, or name one with \
-         --backend-config=python,{PYTHON_INTERPRETER}=PATH"
-    )]
-    NoPython,
-    #[error("--backend-config=python,{PYTHON_INTERPRETER}={0}: no such program on PATH")]
-    NoSuchProgram(String),
-    #[error(
-        "remote environments are not supported; put the file beside the model and write {MODEL_DIRECTORY}/FILE"
-    )]
-    Remote,
-}
-
-impl From<ResolveError> for Error {
-    fn from(error: ResolveError) -> Self {
-        let text = error.to_string();
-        match error {
-            ResolveError::NoPython => Error::unavailable(text),
-            ResolveError::Remote => Error::unsupported(text),
-            // Triton's code for a path that leads nowhere.
-            ResolveError::NoSuchPath(_) => Error::internal(text),
-            ResolveError::NoFile(_) | ResolveError::NoSuchProgram(_) => Error::invalid_arg(text),
-        }
-    }
+/// Triton's text for a path that leads nowhere, and more; its code is [`Code::Internal`].
+fn no_such_path(path: &Path) -> String {
+    let shown = path.display();
+    format!("Failed to get the canonical path for {shown}. There is no such file or folder")
 }
 
 /// Triton's users compile this program for their version of Python; here it has no effect.

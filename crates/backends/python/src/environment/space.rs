@@ -1,47 +1,14 @@
-//! Errors of writing a folder, with the free space.
+//! Removing a folder, and errors of writing one, with the free space.
 
-use std::{
-    error, io,
-    path::{Path, PathBuf},
-};
+use std::{error, fs, io, path::Path};
 
 use galatea_types::Error;
 
-/// Why a folder was not written.
-#[derive(Debug, thiserror::Error)]
-enum SpaceError {
-    #[error(
-        "cannot write in '{}': {cause}; set GALATEA_HOME to a folder that can be written",
-        folder.display()
-    )]
-    NotWritten {
-        folder: PathBuf,
-        #[source]
-        cause: io::Error,
-    },
-    #[error(
-        "no space left: '{}' has {} free, '{}' has {}; make room, or set GALATEA_HOME (and TMPDIR) to a folder with \
-         more: {cause}",
-        folder.display(),
-        size(*free),
-        temporary.display(),
-        size(*temporary_free)
-    )]
-    Full {
-        folder: PathBuf,
-        /// Bytes, where that is known.
-        free: Option<u64>,
-        /// The folder of temporary files.
-        temporary: PathBuf,
-        temporary_free: Option<u64>,
-        #[source]
-        cause: Box<dyn error::Error + Send + Sync>,
-    },
-}
-
-impl From<SpaceError> for Error {
-    fn from(error: SpaceError) -> Self {
-        Error::unavailable(error.to_string()).with_source(error)
+/// Removes a folder, if it is there.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -54,23 +21,31 @@ pub(super) fn not_written(folder: &Path, cause: io::Error) -> Error {
     if is_full(&cause) {
         return disk_full(folder, cause);
     }
-    SpaceError::NotWritten { folder: folder.to_path_buf(), cause }.into()
+    Error::unavailable(format!(
+        "cannot write in '{}': {cause}; set GALATEA_HOME to a folder that can be written",
+        folder.display()
+    ))
+    .with_source(cause)
 }
 
 /// The file system of `folder`, or the one of temporary files, has no room.
-pub(super) fn disk_full(
-    folder: &Path,
-    cause: impl Into<Box<dyn error::Error + Send + Sync>>,
-) -> Error {
+pub(super) fn disk_full(folder: &Path, cause: impl error::Error + Send + Sync + 'static) -> Error {
     let temporary = std::env::temp_dir();
-    let (free, temporary_free) = (free(folder), free(&temporary));
-    let (folder, cause) = (folder.to_path_buf(), cause.into());
-    SpaceError::Full { folder, free, temporary, temporary_free, cause }.into()
+    Error::unavailable(format!(
+        "no space left: '{}' has {} free, '{}' has {}; make room, or set GALATEA_HOME (and TMPDIR) to a folder with \
+         more: {cause}",
+        folder.display(),
+        size(free(folder)),
+        temporary.display(),
+        size(free(&temporary))
+    ))
+    .with_source(cause)
 }
 
-/// Free space of the file system that holds `path` or, while that is not there, its nearest parent.
+/// Free bytes of the file system that holds `path` or, while that is not there, its nearest parent.
 fn free(path: &Path) -> Option<u64> {
-    path.ancestors().find(|p| p.exists()).and_then(free_bytes)
+    let status = rustix::fs::statvfs(path.ancestors().find(|p| p.exists())?).ok()?;
+    Some(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
 fn size(bytes: Option<u64>) -> String {
@@ -78,11 +53,6 @@ fn size(bytes: Option<u64>) -> String {
         Some(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
         None => "an unknown amount".to_owned(),
     }
-}
-
-fn free_bytes(path: &Path) -> Option<u64> {
-    let status = rustix::fs::statvfs(path).ok()?;
-    Some(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Versions of Python, and the ranges of them that a model requires (PEP 440, as far as it concerns releases).
 
-use std::{cmp::Ordering, fmt};
+use std::{cmp::Ordering, fmt, path::Path};
+
+use galatea_types::{Error, Result};
 
 /// Release number of an interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +77,16 @@ impl VersionRange {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let bounds = parts.map(Bound::parse).collect::<Option<Vec<_>>>()?;
         (!bounds.is_empty()).then(|| Self { text: text.trim().to_owned(), bounds })
+    }
+
+    /// The range that `setting` of a file gives.
+    pub fn of_file(file: &Path, setting: &str, text: &str) -> Result<Self> {
+        Self::parse(text).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "'{}': '{text}' of {setting} is no version of Python; write e.g. '3.12' or '>=3.10,<3.13'",
+                file.display()
+            ))
+        })
     }
 
     pub fn contains(&self, version: Version) -> bool {

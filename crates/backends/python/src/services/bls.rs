@@ -1,10 +1,13 @@
 //! Business logic scripting (BLS): requests of a worker to other models, its `exec` and `async_exec`.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use galatea_types::{
-    Cancellation, Error, InferResponse, Refused, RequestContext, Responder, Response, ResponseSink,
-    Result,
+    Cancellation, Error, InferResponse, LockExt as _, Refused, RequestContext, Responder, Response,
+    ResponseSink, Result,
 };
 
 use galatea_worker::{
@@ -12,7 +15,41 @@ use galatea_worker::{
     wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
 };
 
-use super::{PythonConnection, calls::MAX_OPEN_CALLS};
+use super::PythonConnection;
+
+/// How to cancel each call, by the id that the worker gave it.
+#[derive(Default)]
+pub(crate) struct BlsCalls(Mutex<HashMap<u64, Cancellation>>);
+
+/// Calls that one worker may have open: a model that calls itself, or never waits for a response, comes to an end here.
+pub(crate) const MAX_OPEN_CALLS: usize = 4096;
+
+impl BlsCalls {
+    /// `None`: the worker has too many already.
+    pub fn add(&self, call: u64) -> Option<Cancellation> {
+        let mut open = self.0.lock_unpoisoned();
+        if open.len() >= MAX_OPEN_CALLS {
+            return None;
+        }
+        let cancellation = Cancellation::default();
+        open.insert(call, cancellation.clone());
+        Some(cancellation)
+    }
+
+    pub fn remove(&self, call: u64) {
+        self.0.lock_unpoisoned().remove(&call);
+    }
+
+    pub fn cancel(&self, call: u64) {
+        if let Some(cancellation) = self.0.lock_unpoisoned().get(&call) {
+            cancellation.cancel();
+        }
+    }
+
+    pub fn cancel_all(&self) {
+        self.0.lock_unpoisoned().drain().for_each(|(_, cancellation)| cancellation.cancel());
+    }
+}
 
 /// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
 pub(crate) fn start(
@@ -47,7 +84,9 @@ pub(crate) fn start(
     let checked = admitted.map_err(Error::from).and_then(|_held| received_request(&head, inputs));
     let checked = checked.and_then(|request| {
         if !is_admitted {
-            return Err(PolicyError::TooMany.into());
+            return Err(Error::internal(format!(
+                "the calling model has {MAX_OPEN_CALLS} calls open already, which is as many as it may have"
+            )));
         }
         let policy = models.is_decoupled(head.model, request.model_version);
         check_policy(policy, head.model, is_decoupled)?;
@@ -64,35 +103,19 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response.
+/// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response. The texts are
+/// Triton's.
 fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> Result<()> {
     match is_decoupled {
-        Err(_) => Err(PolicyError::NotReady { model: model.to_owned() }.into()),
-        Ok(true) if !expects_many => Err(PolicyError::Decoupled { model: model.to_owned() }.into()),
+        Err(_) => Err(Error::internal(format!(
+            "Failed for execute the inference request. Model '{model}' is not ready."
+        ))),
+        Ok(true) if !expects_many => Err(Error::internal(format!(
+            "Model {model} is using the decoupled. The current BLS request call doesn't support models using the \
+             decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for \
+             decoupled models.'"
+        ))),
         Ok(_) => Ok(()),
-    }
-}
-
-/// Why a model cannot be called like this. The texts are Triton's.
-#[derive(Debug, thiserror::Error)]
-enum PolicyError {
-    #[error("Failed for execute the inference request. Model '{model}' is not ready.")]
-    NotReady { model: String },
-    #[error(
-        "Model {model} is using the decoupled. The current BLS request call doesn't support models using the \
-         decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls \
-         for decoupled models.'"
-    )]
-    Decoupled { model: String },
-    #[error(
-        "the calling model has {MAX_OPEN_CALLS} calls open already, which is as many as it may have"
-    )]
-    TooMany,
-}
-
-impl From<PolicyError> for Error {
-    fn from(error: PolicyError) -> Self {
-        Error::internal(error.to_string())
     }
 }
 

@@ -1,7 +1,6 @@
 //! What the server does for a Python worker while its model runs.
 
 mod bls;
-mod calls;
 mod readiness;
 mod server_calls;
 
@@ -13,8 +12,8 @@ use galatea_worker::{
     wire::{Failure, Malformed, flag, kind},
 };
 
-pub(crate) use self::readiness::Query;
-use self::{calls::BlsCalls, readiness::ReadinessQueries, server_calls::ControlCalls};
+use self::bls::BlsCalls;
+pub(crate) use self::readiness::ReadinessQueries;
 use crate::{model_metrics::ModelMetrics, worker_rules::ModelControlRule};
 
 /// The connection to a Python worker.
@@ -30,8 +29,8 @@ pub(crate) struct PythonServices {
     metrics: ModelMetrics,
     /// Requests of the worker to other models.
     calls: BlsCalls,
-    /// Its loads, unloads and questions for other models.
-    control_calls: ControlCalls,
+    /// Cloned by each of its loads, unloads and questions for other models that is open.
+    control_calls: Arc<()>,
     /// Readiness queries to the worker's model.
     pub readiness: ReadinessQueries,
 }
@@ -44,7 +43,7 @@ impl PythonServices {
             metrics: ModelMetrics::new(server.metrics.clone()),
             server,
             calls: BlsCalls::default(),
-            control_calls: ControlCalls::default(),
+            control_calls: Arc::default(),
             readiness: ReadinessQueries::default(),
         }
     }

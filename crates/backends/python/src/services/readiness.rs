@@ -32,9 +32,9 @@ struct State {
 
 impl ReadinessQueries {
     /// Asks the worker for the model's `is_ready`, unless that is being found out already. The result comes later, or never.
-    pub fn ask(&self, channels: &Channels) -> Option<Query<'_>> {
-        let send = |id| channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok();
-        self.begin(send).map(|id| Query { queries: self, id })
+    /// Its id is what [`Self::result`] takes.
+    pub fn ask(&self, channels: &Channels) -> Option<u64> {
+        self.begin(|id| channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok())
     }
 
     /// The id of the check that is under way, or is begun by `send`.
@@ -69,7 +69,8 @@ impl ReadinessQueries {
         self.changed.notify_all();
     }
 
-    fn result(&self, id: u64, deadline: Instant) -> bool {
+    /// False when there is no result by `deadline`.
+    pub fn result(&self, id: u64, deadline: Instant) -> bool {
         let mut state = self.state.lock_unpoisoned();
         loop {
             if state.answered >= id {
@@ -81,19 +82,6 @@ impl ReadinessQueries {
             }
             state = self.changed.wait_timeout_unpoisoned(state, left).0;
         }
-    }
-}
-
-/// One who waits for a check.
-pub(crate) struct Query<'a> {
-    queries: &'a ReadinessQueries,
-    id: u64,
-}
-
-impl Query<'_> {
-    /// False when there is no result by `deadline`.
-    pub fn wait_until(self, deadline: Instant) -> bool {
-        self.queries.result(self.id, deadline)
     }
 }
 

@@ -1,14 +1,6 @@
 //! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::{collections::BTreeMap, sync::Arc, thread};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_types::{Buffer, Error, Result};
@@ -36,61 +28,45 @@ pub(crate) fn start(
         send_result(connection, call, result);
         return Ok(());
     }
-    match operation.as_str() {
+    let result = match operation.as_str() {
         "is_cancelled" => {
             let key = fields.get("key").and_then(Value::as_u64).unwrap_or_default();
-            let is_cancelled = connection.requests.is_cancelled(key);
-            send_result(connection, call, Ok(is_cancelled.into()));
+            Ok(connection.requests.is_cancelled(key).into())
         }
         "is_decoupled" => {
             let models = &connection.services.server.models;
             let result = version(&fields).and_then(|v| models.is_decoupled(name(&fields), v));
-            send_result(connection, call, result.map(Value::from));
+            result.map(Value::from)
         }
         "load_model" | "unload_model" | "is_model_ready" => {
             control(connection, call, operation, fields);
+            return Ok(());
         }
-        _ => {
-            send_result(connection, call, Err(CallError::Operation(operation).into()));
-        }
-    }
+        _ => Err(Error::unsupported(format!("unknown operation '{operation}'"))),
+    };
+    send_result(connection, call, result);
     Ok(())
 }
 
-/// How many calls that take a thread each a worker has open.
-#[derive(Default)]
-pub(crate) struct ControlCalls(Arc<AtomicUsize>);
-
-/// A model that loads others waits for each; one that asks without waiting must not take all threads there are.
+/// The most calls that take a thread each: a model that loads others waits for each; one that asks without waiting must not take
+/// all threads there are.
 const MAX_CONTROL_CALLS: usize = 128;
-
-impl ControlCalls {
-    /// `None`: there are too many.
-    fn enter(&self) -> Option<ControlPlace> {
-        // Only the event thread enters.
-        if self.0.load(Ordering::Relaxed) >= MAX_CONTROL_CALLS {
-            return None;
-        }
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Some(ControlPlace(self.0.clone()))
-    }
-}
-
-struct ControlPlace(Arc<AtomicUsize>);
-
-impl Drop for ControlPlace {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
 /// is loaded may need.
 fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fields: Value) {
-    let Some(place) = connection.services.control_calls.enter() else {
-        return send_result(connection, call, Err(CallError::TooMany.into()));
-    };
-    let on_thread = connection.clone();
+    let calls = &connection.services.control_calls;
+    // Only the event thread begins them.
+    if Arc::strong_count(calls) > MAX_CONTROL_CALLS {
+        return send_result(
+            connection,
+            call,
+            Err(Error::unavailable(format!(
+                "the model has {MAX_CONTROL_CALLS} calls of this kind open already, which is as many as it may have"
+            ))),
+        );
+    }
+    let (on_thread, place) = (connection.clone(), calls.clone());
     let work = move || {
         let _place = place;
         let result = carry_out(&on_thread.services, &operation, &fields);
@@ -98,7 +74,8 @@ fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fie
     };
     let started = thread::Builder::new().name("python-control".to_owned()).spawn(work);
     if let Err(error) = started {
-        send_result(connection, call, Err(CallError::NoThread(error).into()));
+        let failed = Error::unavailable(format!("no thread to control models: {error}"));
+        send_result(connection, call, Err(failed));
     }
 }
 
@@ -122,14 +99,16 @@ fn carry_out(services: &PythonServices, operation: &str, fields: &Value) -> Resu
 }
 
 /// Whether the policy of the calling model allows it to control models. `brings_changes`: with files or a configuration.
-fn check_control(rule: &ModelControlRule, brings_changes: bool) -> Result<(), CallError> {
+fn check_control(rule: &ModelControlRule, brings_changes: bool) -> Result<()> {
     match rule {
-        ModelControlRule::Free => Ok(()),
-        ModelControlRule::OfTheRepository if brings_changes => Err(CallError::BringsChanges),
-        ModelControlRule::OfTheRepository => Ok(()),
-        ModelControlRule::Refused { model, because } => {
-            Err(CallError::NoControl { model: model.clone(), because: because.clone() })
-        }
+        ModelControlRule::OfTheRepository if brings_changes => Err(Error::unsupported(
+            "an isolated model may load other models only as the model repository has them: without a configuration \
+             and without files of its own",
+        )),
+        ModelControlRule::Free | ModelControlRule::OfTheRepository => Ok(()),
+        ModelControlRule::Refused { model, because } => Err(Error::unsupported(format!(
+            "model '{model}' may not load or unload models ({because}); --python-model-control={model} allows it"
+        ))),
     }
 }
 
@@ -147,10 +126,13 @@ fn version(fields: &Value) -> Result<Option<i64>> {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Number(number)) => Ok(number.as_i64().filter(|&n| n >= 0)),
         Some(Value::String(text)) if text.is_empty() || text == "-1" => Ok(None),
-        Some(Value::String(text)) => {
-            text.parse().map(Some).map_err(|_| CallError::Version(text.clone()).into())
-        }
-        Some(_) => Err(CallError::VersionIsNoText.into()),
+        Some(Value::String(text)) => text.parse().map(Some).map_err(|_| {
+            Error::invalid_arg(format!(
+                "failed to get model version from specified version string '{text}' (details: stol), version should be \
+                 an integral value > 0"
+            ))
+        }),
+        Some(_) => Err(Error::invalid_arg("a model version must be text")),
     }
 }
 
@@ -158,59 +140,15 @@ fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
     let files = fields.get("files").and_then(Value::as_object).into_iter().flatten();
     let decode = |(path, content): (&String, &Value)| {
         let content = STANDARD.decode(content.as_str().unwrap_or_default());
-        let content =
-            content.map_err(|error| CallError::FileContent { path: path.clone(), error })?;
-        let name = path.strip_prefix(FILE_PREFIX);
-        let name = name.ok_or_else(|| CallError::LoadParameter(path.clone()))?;
+        let content = content.map_err(|error| {
+            Error::invalid_arg(format!("content of file '{path}' is damaged: {error}"))
+        })?;
+        let name = path
+            .strip_prefix(FILE_PREFIX)
+            .ok_or_else(|| Error::invalid_arg(format!("unrecognized load parameter '{path}'.")))?;
         Ok((name.to_owned(), content.into()))
     };
     files.map(decode).collect()
-}
-
-/// Why a call cannot be carried out.
-#[derive(Debug, thiserror::Error)]
-enum CallError {
-    #[error("unknown operation '{0}'")]
-    Operation(String),
-    #[error(
-        "the model has {MAX_CONTROL_CALLS} calls of this kind open already, which is as many as it may have"
-    )]
-    TooMany,
-    #[error(
-        "model '{model}' may not load or unload models ({because}); --python-model-control={model} allows it"
-    )]
-    NoControl { model: String, because: String },
-    #[error(
-        "an isolated model may load other models only as the model repository has them: without a configuration and \
-         without files of its own"
-    )]
-    BringsChanges,
-    #[error("no thread to control models: {0}")]
-    NoThread(io::Error),
-    #[error(
-        "failed to get model version from specified version string '{0}' (details: stol), version should be an \
-         integral value > 0"
-    )]
-    Version(String),
-    #[error("a model version must be text")]
-    VersionIsNoText,
-    #[error("content of file '{path}' is damaged: {error}")]
-    FileContent { path: String, error: base64::DecodeError },
-    #[error("unrecognized load parameter '{0}'.")]
-    LoadParameter(String),
-}
-
-impl From<CallError> for Error {
-    fn from(error: CallError) -> Self {
-        let text = error.to_string();
-        match error {
-            CallError::Operation(_) | CallError::NoControl { .. } | CallError::BringsChanges => {
-                Error::unsupported(text)
-            }
-            CallError::NoThread(_) | CallError::TooMany => Error::unavailable(text),
-            _ => Error::invalid_arg(text),
-        }
-    }
 }
 
 fn send_result(connection: &PythonConnection, call: u64, result: Result<Value>) {

@@ -61,7 +61,7 @@ pub fn settings() -> BTreeMap<String, String> {
 
 pub fn backend() -> Arc<dyn Backend> {
     let environment: Environment = std::env::vars_os().collect();
-    PythonBackend::open(&settings(), &environment, &WorkerRules::default()).expect("opened")
+    PythonBackend::open(None, &settings(), &environment, &WorkerRules::default()).expect("opened")
 }
 
 /// A model as a test describes it.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Arc, Mutex},
 };
 
@@ -13,7 +13,7 @@ use crate::memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::
 
 /// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
 pub(crate) struct Inbox {
-    memory: OwnedFd,
+    pub memory: OwnedFd,
     limits: ArenaLimits,
     state: Mutex<State>,
 }
@@ -46,7 +46,7 @@ impl Inbox {
         if unsafe { mapping.write(offset, bytes) } {
             return Ok(offset as u64);
         }
-        Err(InboxError::Outside.into())
+        Err(Error::internal("a block of shared memory lies outside of it"))
     }
 
     /// A block of `length` bytes, and the mapping it lies in.
@@ -58,7 +58,7 @@ impl Inbox {
             None => {
                 self.grow(&mut state, length)?;
                 let offset = state.free.take(length);
-                offset.ok_or(InboxError::GrownTooLittle)?
+                offset.ok_or_else(|| Error::internal("shared memory grew too little"))?
             }
         };
         Ok((offset, state.mapping.clone()))
@@ -70,10 +70,17 @@ impl Inbox {
         let size = state.free.size();
         let max = self.limits.max.unwrap_or(usize::MAX);
         let needed = state.free.size_for(length).filter(|&needed| needed <= max);
-        let needed = needed.ok_or(InboxError::Full { length, size, max })?;
+        let needed = needed.ok_or_else(|| {
+            Error::unavailable(format!(
+                "no room for {length} bytes in the shared memory of a Python model: it has {size} bytes and may not have \
+                 more than {max} (shm-max-byte-size)"
+            ))
+        })?;
         let wanted = size.saturating_mul(2).max(size.saturating_add(self.limits.growth));
         let target = wanted.max(needed).min(max);
-        let failed = |error: io::Error| InboxError::NotGrown { target, error };
+        let failed = |error: io::Error| {
+            Error::unavailable(format!("shared memory cannot grow to {target} bytes: {error}"))
+        };
         rustix::fs::ftruncate(&self.memory, target as u64).map_err(|e| failed(e.into()))?;
         state.mapping = Arc::new(Mapping::new(&self.memory, true).map_err(failed)?);
         state.free.grow(target);
@@ -100,38 +107,6 @@ impl Inbox {
         let _ = rustix::fs::fallocate(&self.memory, flags, 0, state.free.size() as u64);
         state.is_dirty = false;
         true
-    }
-}
-
-/// Why there is no block for a tensor.
-#[derive(Debug, thiserror::Error)]
-enum InboxError {
-    #[error(
-        "no room for {length} bytes in the shared memory of a Python model: it has {size} bytes and may not have \
-         more than {max} (shm-max-byte-size)"
-    )]
-    Full { length: usize, size: usize, max: usize },
-    #[error("shared memory cannot grow to {target} bytes: {error}")]
-    NotGrown { target: usize, error: io::Error },
-    #[error("shared memory grew too little")]
-    GrownTooLittle,
-    #[error("a block of shared memory lies outside of it")]
-    Outside,
-}
-
-impl From<InboxError> for Error {
-    fn from(error: InboxError) -> Self {
-        let text = error.to_string();
-        match error {
-            InboxError::Full { .. } | InboxError::NotGrown { .. } => Error::unavailable(text),
-            InboxError::GrownTooLittle | InboxError::Outside => Error::internal(text),
-        }
-    }
-}
-
-impl AsFd for Inbox {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.memory.as_fd()
     }
 }
 

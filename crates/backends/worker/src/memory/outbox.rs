@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Arc, Mutex},
 };
 
@@ -15,17 +15,13 @@ use crate::{
 
 /// The arena the worker writes and the server reads. The worker allocates its blocks.
 pub(crate) struct Outbox {
-    memory: OwnedFd,
+    pub memory: OwnedFd,
     max: Option<usize>,
     mapping: Mutex<Arc<Mapping>>,
 }
 
 impl Outbox {
-    pub fn new(limits: ArenaLimits) -> io::Result<Self> {
-        Self::over(mapping::create("galatea-outbox", limits.initial)?, limits)
-    }
-
-    /// Over memory that the other side made: a worker reads its inputs there.
+    /// Over memory that this side made, or the other: a worker reads its inputs there.
     pub fn over(memory: OwnedFd, limits: ArenaLimits) -> io::Result<Self> {
         let mapping = Mutex::new(Arc::new(Mapping::new(&memory, false)?));
         Ok(Self { memory, max: limits.max, mapping })
@@ -57,11 +53,5 @@ impl Outbox {
             *mapping = Arc::new(larger.map_err(|_| Malformed("shared memory cannot be mapped"))?);
         }
         Ok(mapping.clone())
-    }
-}
-
-impl AsFd for Outbox {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.memory.as_fd()
     }
 }

@@ -28,7 +28,8 @@ use crate::{
 pub struct SharedMemory {
     inbox: Inbox,
     outbox: Outbox,
-    releases: Arc<Releases>,
+    /// Blocks of the outbox that go back to the worker.
+    pub(crate) releases: Arc<Releases>,
     waker: Arc<Waker>,
     /// The other side is a worker, which may write to its memory whenever it likes: what comes from it is copied, and counted
     /// here.
@@ -40,7 +41,8 @@ pub struct SharedMemory {
 impl SharedMemory {
     pub(crate) fn new(rules: MemoryRules, waker: Arc<Waker>) -> io::Result<Self> {
         let MemoryRules { arenas, budget } = rules;
-        let (inbox, outbox) = (Inbox::new(arenas)?, Outbox::new(arenas)?);
+        let outbox = mapping::create("galatea-outbox", arenas.initial)?;
+        let (inbox, outbox) = (Inbox::new(arenas)?, Outbox::over(outbox, arenas)?);
         Ok(Self::over(inbox, outbox, waker, Some(budget)))
     }
 
@@ -70,7 +72,7 @@ impl SharedMemory {
 
     /// Inbox and outbox, for the worker to inherit.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.inbox.as_fd(), self.outbox.as_fd()]
+        [self.inbox.memory.as_fd(), self.outbox.memory.as_fd()]
     }
 
     /// Copies `bytes` into a new block of the inbox; its offset. The worker gives it back, or
@@ -125,11 +127,6 @@ impl SharedMemory {
         self.releases.add(offset, length);
     }
 
-    /// Blocks of the outbox that go back to the worker.
-    pub(crate) fn releases(&self) -> &Releases {
-        &self.releases
-    }
-
     /// Changes whenever a block is given to the worker.
     pub(crate) fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
@@ -156,20 +153,10 @@ fn counted(bytes: Vec<u8>, budget: &Arc<MemoryBudget>) -> Bytes {
 /// Blocks taken for one message, so that all can be freed when it cannot be sent.
 pub struct BlockAllocation<'a> {
     memory: &'a SharedMemory,
-    offsets: Vec<u64>,
+    pub(crate) offsets: Vec<u64>,
 }
 
 impl BlockAllocation<'_> {
-    /// How many blocks were taken so far.
-    pub(crate) fn len(&self) -> usize {
-        self.offsets.len()
-    }
-
-    /// The blocks, to be freed one by one.
-    pub(crate) fn into_offsets(self) -> Vec<u64> {
-        self.offsets
-    }
-
     /// Frees all blocks from number `from` on.
     pub fn free_from(&mut self, from: usize) {
         self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {

@@ -28,12 +28,12 @@ impl EncodedPacket {
     /// Puts the header before a message, and the blocks that the worker gets back, unless the message is so long that they
     /// would lie in shared memory with it: what is taken back has them.
     pub fn new(message: &Outgoing, memory: &SharedMemory) -> Result<Self> {
-        let mut released = memory.releases().take();
+        let mut released = memory.releases.take();
         let (meta, data) = (&message.meta, &message.data);
         let length = released.len() * 8 + meta.len() + DATA_ALIGNMENT + data.len();
         let is_spilled = HEADER_LENGTH + length > PACKET_LIMIT;
         if is_spilled {
-            released.drain(..).for_each(|offset| memory.releases().add(offset, 0));
+            released.drain(..).for_each(|offset| memory.releases.add(offset, 0));
         }
         let meta_length = released.len() * 8 + meta.len();
         let start = if is_spilled { 0 } else { HEADER_LENGTH };
@@ -183,7 +183,7 @@ impl Message<'_> {
 pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
     match Parsed::read(packet) {
         Ok(Parsed::Whole(packet)) => {
-            packet.released().for_each(|offset| memory.releases().add(offset, 0));
+            packet.released().for_each(|offset| memory.releases.add(offset, 0));
         }
         Ok(Parsed::Spilled { offset, .. }) => {
             memory.free(offset);

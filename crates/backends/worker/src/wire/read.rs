@@ -1,16 +1,9 @@
 //! Checked reading of numbers, texts and slices.
 
-use std::fmt;
-
 /// What a worker sent does not follow the protocol: why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed message: {0}")]
 pub struct Malformed(pub &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed message: {}", self.0)
-    }
-}
 
 /// Takes numbers and slices from the front of some bytes.
 #[derive(Clone, Copy, Debug)]

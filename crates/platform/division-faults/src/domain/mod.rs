@@ -42,7 +42,6 @@ pub struct FaultDomain {
     has_unknown_threads: bool,
 }
 
-/// How a run went.
 enum Verdict {
     Good,
     /// It faulted itself.

@@ -4,10 +4,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
-use crate::{
-    error::GpuError,
-    shared_library::{LibraryError, SharedLibrary},
-};
+use crate::{error::GpuError, shared_library::SharedLibrary};
 
 type NvmlReturn = c_int;
 
@@ -56,7 +53,6 @@ const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
 type Get<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
 
-/// The functions of the library that are called.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     init: unsafe extern "C" fn() -> NvmlReturn,
@@ -73,7 +69,6 @@ pub(crate) struct Functions {
     energy: Get<u64>,
 }
 
-/// The initialised library.
 pub(crate) struct Nvml {
     functions: Functions,
 }
@@ -95,7 +90,7 @@ impl Nvml {
     pub fn device(&self, pci_bus_id: &str) -> Result<Device, GpuError> {
         let call = "nvmlDeviceGetHandleByPciBusId_v2";
         let Ok(id) = CString::new(pci_bus_id) else {
-            return Err(GpuError::Call { call, reason: "the id holds a zero byte".to_owned() });
+            return Err(GpuError::Call(call, "the id holds a zero byte".to_owned()));
         };
         let mut device = Device(std::ptr::null_mut());
         // SAFETY: a terminated text and a valid out pointer.
@@ -184,11 +179,11 @@ fn check(functions: &Functions, call: &'static str, result: NvmlReturn) -> Resul
         // SAFETY: as above.
         false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
     };
-    Err(GpuError::Call { call, reason })
+    Err(GpuError::Call(call, reason))
 }
 
 impl Functions {
-    fn find(library: &SharedLibrary) -> Result<Self, LibraryError> {
+    fn find(library: &SharedLibrary) -> Result<Self, GpuError> {
         // SAFETY: each has the type the reference gives the function of that name.
         unsafe {
             Ok(Self {
@@ -209,6 +204,4 @@ impl Functions {
 }
 
 #[cfg(test)]
-pub(crate) mod fake;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

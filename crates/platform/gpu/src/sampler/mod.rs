@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    device::Gpu,
+    driver::Gpu,
     error::GpuError,
     metrics::{GpuMetrics, SharedGpuMetrics},
     nvml::{Device, Nvml},
@@ -69,12 +69,10 @@ impl Drop for GpuSampler {
     }
 }
 
-/// Where metrics come from.
 trait Source: Send {
     fn read(&mut self) -> Vec<GpuMetrics>;
 }
 
-/// GPUs sampled through NVML.
 struct NvmlSource {
     nvml: Nvml,
     gpus: Vec<SampledGpu>,

@@ -1,7 +1,7 @@
 //! What is published and when, with NVML replaced.
 
 use super::*;
-use crate::nvml::fake::FAKE;
+use crate::nvml::tests::fake::FAKE;
 
 fn gpu(index: u32, pci_bus_id: &str) -> Gpu {
     let (name, pci_bus_id) = (format!("gpu {index}"), pci_bus_id.to_owned());

@@ -29,7 +29,6 @@ const OPTIONS: &[u8] =
 /// The same number as in [`OPTIONS`].
 const LONG_BLOCK: usize = 2 << 20;
 
-/// Those of this process.
 static LONG_BLOCKS: LongBlocks = LongBlocks::new();
 
 /// From now on at most about this many bytes are kept of blocks of 2 MiB and more that were freed: what is more goes back to

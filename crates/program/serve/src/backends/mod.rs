@@ -86,7 +86,7 @@ impl Backends {
         let (noted, variables) = (self.noted(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
         registry.register("python", move || {
-            let backend = PythonBackend::open(&config, &variables, &rules)?;
+            let backend = PythonBackend::open(None, &config, &variables, &rules)?;
             noted.add("python", &*backend, Path::new("built-in"));
             Ok(backend)
         });
@@ -98,7 +98,7 @@ impl Backends {
             // It runs as models of `python` do: settings of that hold for it too.
             let settings = config.overlaid(&["python", name]);
             let path = files.model_py.clone();
-            let backend = PythonBackend::of_files(name, files, &settings, &variables, &rules);
+            let backend = PythonBackend::open(Some((name, files)), &settings, &variables, &rules);
             Some(backend.inspect(|backend| noted.add(name, &**backend, &path)))
         });
         registry

@@ -4,7 +4,7 @@ use http::Uri;
 
 use crate::{
     error::{FailureKind, RemoteError},
-    hub,
+    hex,
 };
 
 /// How archives end.
@@ -41,7 +41,7 @@ impl ArchiveAddress {
             return Err(RemoteError::new(FailureKind::Invalid, text));
         };
         let digest = fragment.strip_prefix(DIGEST).unwrap_or_default().to_ascii_lowercase();
-        let Some(sha256) = hub::sha256(&digest) else { return Err(no_digest(&place, fragment)) };
+        let Some(sha256) = hex::decoded(&digest) else { return Err(no_digest(&place, fragment)) };
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let name = name.chars().take(200).map(plain).collect();
         Ok(Self { place, name, sha256, digest, uri })

@@ -7,7 +7,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use galatea_types::LockExt;
 use galatea_web_client::{Get, WebClient};
 use http::{
     HeaderMap, HeaderValue,
@@ -18,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::address::ArchiveAddress;
 use crate::{
     error::{FailureKind, RemoteError},
+    hex,
     remote_files::ByteStream,
     retry::{Resume, retried},
     web,
@@ -36,8 +36,9 @@ pub struct Download {
     block: Bytes,
     digest: Sha256,
     /// Why it ended, for the reader's caller: readers know only what fits into an error of the system.
-    failure: std::sync::Mutex<Option<RemoteError>>,
-    length: Option<u64>,
+    pub failure: Option<RemoteError>,
+    /// Bytes of the whole archive, where the server says so.
+    pub length: Option<u64>,
 }
 
 struct State {
@@ -45,7 +46,6 @@ struct State {
     asked: Get,
     etag: Option<HeaderValue>,
     bytes: Option<ByteStream>,
-    /// Bytes that came.
     position: u64,
     length: Option<u64>,
     resume: Resume,
@@ -67,18 +67,8 @@ impl Download {
             state: Some(state),
             block: Bytes::new(),
             digest: Sha256::new(),
-            failure: std::sync::Mutex::default(),
+            failure: None,
         })
-    }
-
-    /// Bytes of the whole archive, where the server says so.
-    pub fn length(&self) -> Option<u64> {
-        self.length
-    }
-
-    /// Why it could not be read to its end, if that was it.
-    pub fn failure(&self) -> Option<RemoteError> {
-        self.failure.lock_unpoisoned().take()
     }
 
     /// Reads what is left, and compares the whole with the digest.
@@ -88,16 +78,16 @@ impl Download {
     pub fn check(mut self, address: &ArchiveAddress) -> Result<(), RemoteError> {
         if let Err(error) = io::copy(&mut self, &mut io::sink()) {
             return Err(self
-                .failure()
+                .failure
                 .unwrap_or_else(|| RemoteError::new(FailureKind::Unavailable, error.to_string())));
         }
         let found: [u8; 32] = self.digest.finalize().into();
         if found == address.sha256 {
             return Ok(());
         }
-        let found: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
         let text = format!(
-            "it is not the archive that was named: its SHA-256 digest is {found} and not {}; nothing of it is used",
+            "it is not the archive that was named: its SHA-256 digest is {} and not {}; nothing of it is used",
+            hex::encoded(&found),
             address.digest
         );
         Err(RemoteError::new(FailureKind::Invalid, text))
@@ -117,7 +107,7 @@ impl Read for Download {
             match self.next_block() {
                 Ok(block) => self.block = block,
                 Err(error) => {
-                    *self.failure.lock_unpoisoned() = Some(error.clone());
+                    self.failure = Some(error.clone());
                     return Err(io::Error::other(error));
                 }
             }

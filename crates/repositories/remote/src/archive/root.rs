@@ -43,7 +43,6 @@ struct Unpacked {
     _lease: CacheLease,
 }
 
-/// A model's folder in it.
 struct ModelLease {
     folder: FolderLease,
     _unpacked: Arc<Unpacked>,
@@ -95,7 +94,7 @@ impl ArchiveRoot {
             return Ok(lease);
         }
         let first = Download::start(&self.network, address)?;
-        let size = first.length().unwrap_or(0);
+        let size = first.length.unwrap_or(0);
         let what = format!("'{}'", address.place);
         let mut first = Some(first);
         self.cache.get(&key, &what, size, &mut |folder| {
@@ -118,10 +117,11 @@ impl ArchiveRoot {
         // What an attempt before this one has left is of no use: an archive is read from its start.
         fs::remove_dir_all(folder).map_err(|error| not_written(cache, &error))?;
         let place = &self.address.place;
-        log::info!("fetching '{place}'{}", size_of(&download));
+        let size = download.length.map(|length| format!(": {length} bytes")).unwrap_or_default();
+        log::info!("fetching '{place}'{size}");
         let unpacked = unpacking.unpack(&mut download, folder);
         // An archive that was changed on the way is that first, and whatever is wrong in it second.
-        let failure = download.failure();
+        let failure = download.failure.take();
         let damaged = match (failure, unpacked) {
             (Some(failure), _) => return Err(failure),
             // What is left of it is not asked for.
@@ -137,10 +137,6 @@ impl ArchiveRoot {
             }
         }
     }
-}
-
-fn size_of(download: &Download) -> String {
-    download.length().map(|length| format!(": {length} bytes")).unwrap_or_default()
 }
 
 impl RepositoryRoot for ArchiveRoot {

@@ -32,7 +32,6 @@ pub(super) struct Unpacking<'a> {
     failure: Option<RemoteError>,
 }
 
-/// Why an archive was not unpacked.
 pub(super) enum NotUnpacked {
     /// There is no room for it, or it could not be written.
     Here(RemoteError),

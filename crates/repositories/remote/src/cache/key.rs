@@ -1,8 +1,8 @@
 //! What an entry of the cache is known by.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
+
+use crate::hex;
 
 /// Of the name in a key: enough to be recognised.
 const SHOWN: usize = 48;
@@ -25,10 +25,7 @@ impl CacheKey {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let mut text: String = name.chars().take(SHOWN).map(plain).collect();
         text.push('-');
-        for byte in &digest.finalize()[..16] {
-            // Writing to a text never fails.
-            let _ = write!(text, "{byte:02x}");
-        }
+        text.push_str(&hex::encoded(&digest.finalize()[..16]));
         Self { text, name: name.to_owned() }
     }
 

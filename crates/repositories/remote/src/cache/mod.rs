@@ -12,7 +12,6 @@
 //! is made again.
 
 mod key;
-mod lock;
 mod manifest;
 mod room;
 
@@ -26,11 +25,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use galatea_system::{LockKind, try_lock};
+
+use self::manifest::Manifest;
 pub use self::{
     key::CacheKey,
     room::{CacheLimit, Room},
 };
-use self::{lock::Access, manifest::Manifest};
 use crate::error::{FailureKind, RemoteError};
 
 /// The layout that this module knows. Another one has another name, so that servers of both can share the folder.
@@ -94,10 +95,6 @@ impl Cache {
     ///
     /// # Errors
     /// Those of `fill`, and when there is no room.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "locks of files report nothing to other processes"
-    )]
     pub fn get(
         &self,
         key: &CacheKey,
@@ -114,8 +111,8 @@ impl Cache {
                 Some(_lock) => self.make(key, what, size, fill)?,
                 // Whoever makes it ends. Whoever uses it may do so for ever: it is not waited for to be the only one.
                 None => {
-                    drop(self.lock(key, Access::Shared, what)?);
-                    thread::sleep(PAUSE);
+                    drop(self.lock_shared(key, what)?);
+                    pause();
                 }
             }
         }
@@ -135,7 +132,7 @@ impl Cache {
         if !self.entry(key).join(MANIFEST).exists() {
             return Ok(None);
         }
-        let lock = self.lock(key, Access::Shared, key.as_str())?;
+        let lock = self.lock_shared(key, key.as_str())?;
         if !self.is_whole(key) {
             return Ok(None);
         }
@@ -188,18 +185,25 @@ impl Cache {
     /// `None`: others use it.
     fn lock_alone(&self, key: &CacheKey) -> Result<Option<File>, RemoteError> {
         let path = self.folder.join("locks").join(key.as_str());
-        lock::acquire_idle(&path).map_err(|error| self.not_written(&error))
+        try_lock(&path, LockKind::Alone).map_err(|error| self.not_written(&error))
     }
 
-    fn lock(&self, key: &CacheKey, access: Access, what: &str) -> Result<File, RemoteError> {
+    /// Waits while somebody makes or removes the entry, which ends: every step of that has a time limit.
+    fn lock_shared(&self, key: &CacheKey, what: &str) -> Result<File, RemoteError> {
         let path = self.folder.join("locks").join(key.as_str());
-        let mut on_wait = || {
-            log::info!(
-                "{what}: waiting for another that fetches it into '{}'",
-                self.folder.display()
-            )
-        };
-        lock::acquire(&path, access, &mut on_wait).map_err(|error| self.not_written(&error))
+        let mut is_told = false;
+        loop {
+            let lock =
+                try_lock(&path, LockKind::Shared).map_err(|error| self.not_written(&error))?;
+            if let Some(lock) = lock {
+                return Ok(lock);
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let folder = self.folder.display();
+                log::info!("{what}: waiting for another that fetches it into '{folder}'");
+            }
+            pause();
+        }
     }
 
     /// What stays is counted and removed later.
@@ -225,6 +229,11 @@ impl Cache {
     pub fn not_written(&self, error: &io::Error) -> RemoteError {
         not_written(&self.folder, error)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "locks of files report nothing to other processes")]
+fn pause() {
+    thread::sleep(PAUSE);
 }
 
 /// Why a file below `folder` could not be written.

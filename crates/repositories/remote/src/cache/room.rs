@@ -6,7 +6,9 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Cache, CacheKey, MANIFEST, lock, manifest::Manifest};
+use galatea_system::{LockKind, try_lock};
+
+use super::{Cache, CacheKey, MANIFEST, manifest::Manifest};
 use crate::error::{FailureKind, RemoteError};
 
 /// Left free on the disk beside what is fetched.
@@ -55,7 +57,7 @@ impl Cache {
     }
 
     fn is_idle(&self, key: &str) -> bool {
-        let lock = lock::acquire_idle(&self.folder.join("locks").join(key));
+        let lock = try_lock(&self.folder.join("locks").join(key), LockKind::Alone);
         matches!(lock, Ok(Some(_)))
     }
 
@@ -133,7 +135,7 @@ impl Cache {
     /// Whether it is gone: what is in use stays.
     fn evict(&self, key: &str) -> bool {
         let path = self.folder.join("locks").join(key);
-        let Ok(Some(_lock)) = lock::acquire_idle(&path) else { return false };
+        let Ok(Some(_lock)) = try_lock(&path, LockKind::Alone) else { return false };
         let entry = self.folder.join("models").join(key);
         // First: without it what is left after a crash is no entry.
         let _ = fs::remove_file(entry.join(MANIFEST));

@@ -76,7 +76,7 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
             std::fs::create_dir_all(folder).map_err(not_written)?;
         }
         let mut output = Output::open(part, self.file.size).map_err(not_written)?;
-        self.progress.add(output.length());
+        self.progress.add(output.length);
         if let Err(error) = self.fill(&mut output).await {
             if error.kind() != FailureKind::Unavailable {
                 output.discard();
@@ -89,9 +89,9 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
     /// Until it is whole, as long as each attempt brings some of it.
     async fn fill(&self, output: &mut Output) -> Result<(), RemoteError> {
         let what = format!("'{}'", self.file.path);
-        let mut resume = Resume::at(output.length());
+        let mut resume = Resume::at(output.length);
         while let Err(error) = self.copy(output).await {
-            resume.wait(error, output.length(), &what).await?;
+            resume.wait(error, output.length, &what).await?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
         if self.file.size == 0 {
             return Ok(());
         }
-        let mut open = self.remote.open(self.file, output.length()).await?;
+        let mut open = self.remote.open(self.file, output.length).await?;
         output.expect(self.file.checksum.or(open.checksum))?;
         while let Some(bytes) = open.bytes.next().await {
             let bytes = bytes?;

@@ -21,7 +21,7 @@ pub struct Output {
     path: PathBuf,
     file: File,
     /// Bytes that are there.
-    length: u64,
+    pub length: u64,
     /// Bytes that the file is to have.
     size: u64,
     expected: Option<Checksum>,
@@ -39,10 +39,6 @@ impl Output {
             length = file.seek(SeekFrom::Start(0))?;
         }
         Ok(Self { path: path.to_owned(), file, length, size, expected: None, digest: None })
-    }
-
-    pub fn length(&self) -> u64 {
-        self.length
     }
 
     /// What it must come to. The first that was said counts: the answer to a request for the rest of a file may say none.

@@ -5,8 +5,8 @@ use tokio::sync::Barrier;
 
 use super::*;
 use crate::{
-    fake_files::{FakeFiles, Fault},
     remote_files::Checksum,
+    tests::fake_files::{FakeFiles, Fault},
 };
 
 const PATH: &str = "m/1/w";

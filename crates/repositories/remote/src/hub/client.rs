@@ -31,7 +31,7 @@ const MAX_ERROR: u64 = 64 << 10;
 pub struct HubClient {
     http: HttpClient,
     /// Without a slash at its end.
-    endpoint: String,
+    pub endpoint: String,
     authorization: Option<HeaderValue>,
     repository: String,
 }
@@ -49,10 +49,6 @@ impl HubClient {
         checked_uri(&endpoint).map_err(|error| error.within(ENDPOINT))?;
         let authorization = token::authorization(environment)?;
         Ok(Self { http, endpoint, authorization, repository: address.repository.clone() })
-    }
-
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
     }
 
     /// The commit that a revision stands for now.

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     error::{FailureKind, RemoteError},
+    hex,
     remote_files::{Checksum, OpenFile, RemoteFile, RemoteFiles},
     web,
 };
@@ -35,7 +36,6 @@ pub struct HubFiles {
     address: HubAddress,
     client: HubClient,
     backend_of: BackendOf,
-    /// As last seen.
     seen: Mutex<Option<Arc<Seen>>>,
     /// Of the model that is one file.
     file_model: OnceLock<String>,
@@ -48,7 +48,6 @@ struct Seen {
     models: BTreeMap<String, Vec<Served>>,
 }
 
-/// A file of a model.
 #[derive(Clone, Debug)]
 struct Served {
     /// With the path that it has here.
@@ -142,8 +141,7 @@ fn served(path: String, file: &HubFile) -> Served {
 
 fn made(path: String, text: String) -> Served {
     let sha256: [u8; 32] = Sha256::digest(&text).into();
-    let version = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-    let checksum = Some(Checksum::Sha256(sha256));
+    let (version, checksum) = (hex::encoded(&sha256), Some(Checksum::Sha256(sha256)));
     let file = RemoteFile { path, size: text.len() as u64, version, checksum };
     Served { file, source: Source::Text(text.into()) }
 }
@@ -159,7 +157,7 @@ impl RemoteFiles for HubFiles {
 
     /// Files have the same version wherever they are: two that name one repository share what is fetched.
     fn identity(&self) -> String {
-        format!("{}/{}", self.client.endpoint(), self.address.repository)
+        format!("{}/{}", self.client.endpoint, self.address.repository)
     }
 
     async fn check(&self) -> Result<(), RemoteError> {

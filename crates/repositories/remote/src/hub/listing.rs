@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     error::{FailureKind, RemoteError},
-    web,
+    hex, web,
 };
 
 /// One file of a repository at one commit.
@@ -60,7 +60,7 @@ fn file(entry: Entry) -> Result<HubFile, RemoteError> {
     };
     match &entry.lfs {
         Some(large) => {
-            let sha256 = sha256(&large.oid).ok_or_else(|| odd("SHA-256"))?;
+            let sha256 = hex::decoded(&large.oid).ok_or_else(|| odd("SHA-256"))?;
             let version = large.oid.to_ascii_lowercase();
             Ok(HubFile { size: large.size, version, sha256: Some(sha256), path: entry.path })
         }
@@ -84,19 +84,6 @@ pub fn commit(answer: &[u8]) -> Result<String, RemoteError> {
 /// Digests as git has them: of SHA-1, or of SHA-256.
 pub fn is_digest(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// The bytes of a SHA-256 in hexadecimal digits.
-pub fn sha256(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        let digits = text.get(2 * at..2 * at + 2).filter(|digits| !digits.starts_with('+'))?;
-        *byte = u8::from_str_radix(digits, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 fn invalid(what: &str) -> RemoteError {
@@ -150,8 +137,8 @@ mod tests {
         let odd = r#"[{"type":"file","path":"a","lfs":{"oid":"abc","size":1}}]"#;
         assert!(files(odd.as_bytes()).expect_err("short").to_string().contains("SHA-256"));
         let signs = "+1".repeat(32);
-        assert_eq!(sha256(&signs), None);
-        assert_eq!(sha256(&"é".repeat(32)), None);
+        assert_eq!(hex::decoded::<32>(&signs), None);
+        assert_eq!(hex::decoded::<32>(&"é".repeat(32)), None);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use galatea_types::Environment;
 use galatea_web_client::WebClient;
 
 pub use self::layout::BackendOf;
-pub(crate) use self::listing::sha256;
 use self::{address::HubAddress, client::HubClient, files::HubFiles};
 use crate::{cache::Cache, error::RemoteError, remote_root::RemoteRoot};
 

@@ -1,6 +1,6 @@
 //! Who asks the hub: the token that its other clients use as well.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use galatea_types::Environment;
 use http::HeaderValue;
@@ -34,7 +34,7 @@ pub fn authorization(environment: &Environment) -> Result<Option<HeaderValue>, R
 /// The token that the hub's command line has stored, and where.
 fn stored(environment: &Environment) -> Option<(String, String)> {
     let path = token_file(environment)?;
-    let token = read(&path)?;
+    let token = galatea_regular_files::read_text(&path, MAX_BYTES).ok()?;
     (!token.trim().is_empty()).then(|| (token, format!("'{}'", path.display())))
 }
 
@@ -46,10 +46,6 @@ fn token_file(environment: &Environment) -> Option<PathBuf> {
     let cache = || Some(environment.path("XDG_CACHE_HOME")?.join("huggingface"));
     let user = || Some(environment.path("HOME")?.join(".cache/huggingface"));
     Some(home().or_else(cache).or_else(user)?.join("token"))
-}
-
-fn read(path: &Path) -> Option<String> {
-    galatea_regular_files::read_text(path, MAX_BYTES).ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::HeaderMap;
 
-use crate::{address::Service, remote_files::Checksum};
+use crate::{address::Service, hex, remote_files::Checksum};
 
 /// `is_whole`: the response has all of the file.
 pub fn of(service: Service, headers: &HeaderMap, is_whole: bool) -> Option<Checksum> {
@@ -14,7 +14,9 @@ pub fn of(service: Service, headers: &HeaderMap, is_whole: bool) -> Option<Check
             let has_own_key =
                 headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
             // Of files under other keys, and of those that came in parts, it is something else.
-            (encryption == "AES256" && !has_own_key).then(|| md5_of_etag(text("etag")?)).flatten()
+            (encryption == "AES256" && !has_own_key)
+                .then(|| hex::decoded(text("etag")?.trim_matches('"')).map(Checksum::Md5))
+                .flatten()
         }
         Service::Gcs => {
             let is_stored_so =
@@ -34,19 +36,6 @@ pub fn of(service: Service, headers: &HeaderMap, is_whole: bool) -> Option<Check
 
 fn md5_of_base64(text: &str) -> Option<Checksum> {
     BASE64_STANDARD.decode(text).ok()?.try_into().ok().map(Checksum::Md5)
-}
-
-fn md5_of_etag(etag: &str) -> Option<Checksum> {
-    let digits = etag.trim_matches('"').as_bytes();
-    if digits.len() != 32 {
-        return None;
-    }
-    let mut digest = [0; 16];
-    for (byte, pair) in digest.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(Checksum::Md5(digest))
 }
 
 #[cfg(test)]

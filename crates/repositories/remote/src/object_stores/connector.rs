@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use galatea_web_client::{HttpBody, HttpClient, HttpFailure, Problem, is_plain};
-use http::{HeaderMap, Method, Request, Response, Uri};
+use http::{Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use object_store::{
     ClientConfigKey, ClientOptions,
@@ -41,10 +41,6 @@ struct Asking {
     allows_plain: bool,
 }
 
-/// The headers of the response that a file came with.
-#[derive(Clone, Debug)]
-pub struct ResponseHeaders(pub HeaderMap);
-
 #[async_trait]
 impl HttpService for Asking {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
@@ -61,7 +57,8 @@ impl HttpService for Asking {
         let body = body.as_bytes().cloned().unwrap_or_default();
         let request = Request::from_parts(parts, body);
         let mut response = self.client.send(request, most).await.map_err(failed)?;
-        let headers = ResponseHeaders(response.headers().clone());
+        // The library gives no others of a file's response.
+        let headers = response.headers().clone();
         response.extensions_mut().insert(headers);
         if wants_listing && response.status().is_success() {
             return checked_listing(&asked, response).await;

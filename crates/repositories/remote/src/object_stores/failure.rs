@@ -78,7 +78,6 @@ pub fn describe(error: &Error) -> String {
     printable(&text, MOST_CHARS)
 }
 
-/// A response that is no success.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     status: u16,

@@ -3,13 +3,14 @@
 use std::{borrow::Cow, fmt};
 
 use futures_util::{StreamExt, TryStreamExt};
+use http::HeaderMap;
 use object_store::{
     GetOptions, GetRange, ObjectMeta,
     list::{PaginatedListOptions, PaginatedListResult},
     path::Path,
 };
 
-use super::{checksum, connector::ResponseHeaders, failure, store::Store};
+use super::{checksum, failure, store::Store};
 use crate::{
     address::{Address, Service},
     error::{FailureKind, RemoteError},
@@ -41,10 +42,9 @@ impl ObjectStoreFiles {
         &self,
         prefix: &str,
         options: PaginatedListOptions,
-    ) -> Result<PaginatedListResult, RemoteError> {
+    ) -> object_store::Result<PaginatedListResult> {
         let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
-        let page = self.store.client().await.list_paginated(prefix, options).await;
-        page.map_err(|error| failure::of(&error))
+        self.store.client().await.list_paginated(prefix, options).await
     }
 
     /// All pages; `take` gets each and says how many it has had in all, of which `most` is the most.
@@ -60,7 +60,8 @@ impl ObjectStoreFiles {
             let delimiter = delimiter.map(Cow::Borrowed);
             let options =
                 PaginatedListOptions { delimiter, page_token: token, ..Default::default() };
-            let mut page = self.page(prefix, options).await?;
+            let page = self.page(prefix, options).await;
+            let mut page = page.map_err(|error| failure::of(&error))?;
             token = page.page_token.take();
             if take(page) > most {
                 break;
@@ -75,9 +76,8 @@ impl ObjectStoreFiles {
     }
 
     async fn has_any(&self, prefix: &str) -> Result<bool, RemoteError> {
-        let wanted = Some(prefix).filter(|prefix| !prefix.is_empty());
         let options = PaginatedListOptions { max_keys: Some(1), ..Default::default() };
-        let page = match self.store.client().await.list_paginated(wanted, options).await {
+        let page = match self.page(prefix, options).await {
             // A name that cannot be one here is there. Whoever lists what holds it is told.
             Err(object_store::Error::InvalidPath { .. }) => return Ok(true),
             page => page.map_err(|error| failure::of(&error))?,
@@ -187,9 +187,9 @@ impl RemoteFiles for ObjectStoreFiles {
             let text = "it is another one than was listed: it was uploaded again meanwhile";
             return Err(RemoteError::new(FailureKind::Changed, text));
         }
-        let headers = got.extensions.get::<ResponseHeaders>();
+        let headers = got.extensions.get::<HeaderMap>();
         let checksum =
-            headers.and_then(|headers| checksum::of(self.address.service, &headers.0, from == 0));
+            headers.and_then(|headers| checksum::of(self.address.service, headers, from == 0));
         let bytes = got.into_stream().map_err(|error| failure::of(&error)).boxed();
         Ok(OpenFile { bytes, checksum })
     }

@@ -39,9 +39,9 @@ pub fn open(
         return Ok(plain(build(builder, None)?));
     }
     if let Some(file) = credential.get("file", environment, "GOOGLE_APPLICATION_CREDENTIALS") {
-        let builder = match kind_of(&file)? {
-            Kind::ServiceAccount => builder.with_service_account_path(&file),
-            Kind::User => builder.with_application_credentials(&file),
+        let builder = match is_of_user(&file)? {
+            true => builder.with_application_credentials(&file),
+            false => builder.with_service_account_path(&file),
         };
         return Ok(plain(build(builder, Some(&file))?));
     }
@@ -62,21 +62,16 @@ fn build(
     })
 }
 
-enum Kind {
-    ServiceAccount,
-    User,
-}
-
-/// Of a file with credentials.
-fn kind_of(file: &str) -> Result<Kind, RemoteError> {
+/// Whether credentials are a user's; else they are of a service account.
+fn is_of_user(file: &str) -> Result<bool, RemoteError> {
     let text = galatea_regular_files::read_text(Path::new(file), MOST_BYTES)
         .map_err(|error| unusable(file, &error.to_string()))?;
     // Without what it found, which may be a secret.
     let content: Value =
         serde_json::from_str(&text).map_err(|_| unusable(file, "it is not JSON"))?;
     match content.get("type").and_then(Value::as_str) {
-        Some("service_account") | None => Ok(Kind::ServiceAccount),
-        Some("authorized_user") => Ok(Kind::User),
+        Some("service_account") | None => Ok(false),
+        Some("authorized_user") => Ok(true),
         Some(other) => {
             let problem = format!(
                 "credentials of type '{other}' are not supported: use a service account, a user's, or those of the machine"
@@ -100,7 +95,7 @@ mod tests {
     fn refusal(text: &str) -> String {
         let file = tempfile::NamedTempFile::new().expect("file");
         std::fs::write(file.path(), text).expect("written");
-        let shown = kind_of(&file.path().to_string_lossy()).err().map(|error| error.to_string());
+        let shown = is_of_user(&file.path().to_string_lossy()).err().map(|error| error.to_string());
         shown.unwrap_or_default()
     }
 
@@ -117,7 +112,7 @@ mod tests {
             text.ends_with("cannot be used: it is not JSON") && !text.contains("SECRET"),
             "{text}"
         );
-        let missing = kind_of("/nonexistent/key.json").err().expect("refused").to_string();
+        let missing = is_of_user("/nonexistent/key.json").expect_err("refused").to_string();
         assert!(missing.contains("/nonexistent/key.json"), "{missing}");
     }
 }

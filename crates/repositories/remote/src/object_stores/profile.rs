@@ -1,10 +1,6 @@
 //! The profiles of AWS: `~/.aws/credentials` and `~/.aws/config`.
 
-use std::{
-    collections::HashMap,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, io, path::PathBuf};
 
 use galatea_types::Environment;
 
@@ -39,7 +35,7 @@ impl Profile {
         let mut settings = HashMap::new();
         let mut is_there = false;
         for (file, is_config) in files(environment) {
-            let text = match read(&file) {
+            let text = match galatea_regular_files::read_text(&file, MOST_BYTES) {
                 Ok(text) => text,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
@@ -89,10 +85,6 @@ fn files(environment: &Environment) -> Vec<(PathBuf, bool)> {
     let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials").map(|path| (path, false));
     let config = file("AWS_CONFIG_FILE", "config").map(|path| (path, true));
     credentials.into_iter().chain(config).collect()
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    galatea_regular_files::read_text(path, MOST_BYTES)
 }
 
 /// Whether the section is there.

@@ -177,32 +177,18 @@ fn of_bucket(endpoint: &str, bucket: &str) -> String {
     }
 }
 
-/// Variables that mean the same to the store's library: where to ask, and where the machine's credentials come from.
-/// Those of the credentials themselves are read here.
+/// Variables that mean the same to the store's library, which knows them by these names in lower case: where to ask, and
+/// where the machine's credentials come from. Those of the credentials themselves are read here.
+const PASSED_ON: &str = "\
+    AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_CREDENTIALS_RELATIVE_URI \
+    AWS_ENDPOINT_URL AWS_ENDPOINT_URL_S3 AWS_ENDPOINT_URL_STS AWS_IMDSV1_FALLBACK AWS_METADATA_ENDPOINT AWS_REQUEST_PAYER \
+    AWS_ROLE_ARN AWS_ROLE_SESSION_NAME AWS_SKIP_SIGNATURE AWS_VIRTUAL_HOSTED_STYLE_REQUEST AWS_WEB_IDENTITY_TOKEN_FILE";
+
 fn passed_on(variable: &str) -> Option<AmazonS3ConfigKey> {
-    use AmazonS3ConfigKey::{
-        ContainerAuthorizationTokenFile, ContainerCredentialsFullUri,
-        ContainerCredentialsRelativeUri, Endpoint, ImdsV1Fallback, MetadataEndpoint, RequestPayer,
-        RoleArn, RoleSessionName, S3Endpoint, SkipSignature, StsEndpoint,
-        VirtualHostedStyleRequest, WebIdentityTokenFile,
-    };
-    Some(match variable {
-        "AWS_ENDPOINT_URL" => Endpoint,
-        "AWS_ENDPOINT_URL_S3" => S3Endpoint,
-        "AWS_ENDPOINT_URL_STS" => StsEndpoint,
-        "AWS_WEB_IDENTITY_TOKEN_FILE" => WebIdentityTokenFile,
-        "AWS_ROLE_ARN" => RoleArn,
-        "AWS_ROLE_SESSION_NAME" => RoleSessionName,
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI" => ContainerCredentialsRelativeUri,
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI" => ContainerCredentialsFullUri,
-        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE" => ContainerAuthorizationTokenFile,
-        "AWS_EC2_METADATA_SERVICE_ENDPOINT" | "AWS_METADATA_ENDPOINT" => MetadataEndpoint,
-        "AWS_IMDSV1_FALLBACK" => ImdsV1Fallback,
-        "AWS_SKIP_SIGNATURE" => SkipSignature,
-        "AWS_REQUEST_PAYER" => RequestPayer,
-        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST" => VirtualHostedStyleRequest,
-        _ => return None,
-    })
+    if variable == "AWS_EC2_METADATA_SERVICE_ENDPOINT" {
+        return Some(AmazonS3ConfigKey::MetadataEndpoint);
+    }
+    PASSED_ON.split_whitespace().find(|name| *name == variable)?.to_ascii_lowercase().parse().ok()
 }
 
 #[cfg(test)]
@@ -232,6 +218,25 @@ mod tests {
             find(&[("AWS_ACCESS_KEY_ID", "A")]).keys.is_none(),
             "half a pair is none, as in Triton"
         );
+    }
+
+    #[test]
+    fn the_library_knows_the_variables_that_are_passed_on() {
+        for variable in PASSED_ON.split_whitespace() {
+            assert!(passed_on(variable).is_some(), "{variable}");
+        }
+        use AmazonS3ConfigKey::{Endpoint, MetadataEndpoint, S3Endpoint, WebIdentityTokenFile};
+        for (variable, expected) in [
+            ("AWS_ENDPOINT_URL", Some(Endpoint)),
+            ("AWS_ENDPOINT_URL_S3", Some(S3Endpoint)),
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", Some(MetadataEndpoint)),
+            ("AWS_METADATA_ENDPOINT", Some(MetadataEndpoint)),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", Some(WebIdentityTokenFile)),
+            ("AWS_SECRET_ACCESS_KEY", None),
+            ("aws_role_arn", None),
+        ] {
+            assert_eq!(passed_on(variable), expected, "{variable}");
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One bucket, and in which way requests to it are signed.
 
 use std::{
-    fmt,
     pin::Pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -30,10 +29,8 @@ pub struct Store {
     unsigned: Option<Unsigned>,
 }
 
-/// The same bucket without credentials.
 struct Unsigned {
     client: Arc<dyn Client>,
-    /// Whether the machine has credentials.
     probe: Probe,
     /// When it was last found to have none.
     since: Mutex<Option<Instant>>,
@@ -83,10 +80,4 @@ pub fn probe<T: Send + Sync + 'static>(
         let provider = provider.clone();
         Box::pin(async move { provider.get_credential().await.map(drop) })
     })
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Store")
-    }
 }

@@ -63,38 +63,8 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         }
     }
 
-    /// Asks the place, again while it does not answer, and notes whether it did.
+    /// Asks the place, again while it does not answer.
     fn ask<T, W>(
-        &self,
-        question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
-    ) -> Result<T, RemoteError>
-    where
-        T: Send + 'static,
-        W: Future<Output = Result<T, RemoteError>> + Send,
-    {
-        let answer = self.ask_only(question);
-        self.reach.note(self.remote.place(), &answer);
-        answer
-    }
-
-    /// A question for a listing: while somebody looks, a place that did not answer is not asked again.
-    fn ask_listing<T, W>(
-        &self,
-        question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
-    ) -> Result<T, RemoteError>
-    where
-        T: Send + 'static,
-        W: Future<Output = Result<T, RemoteError>> + Send,
-    {
-        if let Some(failure) = self.listings.failure() {
-            return Err(failure);
-        }
-        let round = self.listings.round();
-        self.ask(question).inspect_err(|failure| self.listings.keep_failure(round, failure))
-    }
-
-    /// As [`Self::ask`], without the note.
-    fn ask_only<T, W>(
         &self,
         question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
     ) -> Result<T, RemoteError>
@@ -111,6 +81,21 @@ impl<F: RemoteFiles> RemoteRoot<F> {
                 Err(RemoteError::new(FailureKind::Unavailable, text))
             })
         })
+    }
+
+    /// Notes whether the place answered.
+    fn noted<T>(&self, answer: Result<T, RemoteError>) -> Result<T, RemoteError> {
+        self.reach.note(self.remote.place(), &answer);
+        answer
+    }
+
+    /// Asks for a listing by `ask`: while somebody looks, a place that did not answer is not asked again.
+    fn listed<T>(&self, ask: impl FnOnce() -> Result<T, RemoteError>) -> Result<T, RemoteError> {
+        if let Some(failure) = self.listings.failure() {
+            return Err(failure);
+        }
+        let round = self.listings.round();
+        self.noted(ask()).inspect_err(|failure| self.listings.keep_failure(round, failure))
     }
 
     /// The files of a model by their path in its folder.
@@ -130,10 +115,11 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         }
         let round = self.listings.round();
         let folder = model.to_owned();
-        let listed = self.ask_listing(move |remote| {
+        let question = move |remote: Arc<F>| {
             let folder = folder.clone();
             async move { remote.list(&folder, MOST_FILES).await }
-        });
+        };
+        let listed = self.listed(|| self.ask(question));
         let files = Arc::new(names::by_path(model, listed?)?);
         self.listings.keep_model(round, model, &files);
         Ok(files)
@@ -152,10 +138,10 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             };
         }
         let folder = model.to_owned();
-        self.ask(move |remote| {
+        self.noted(self.ask(move |remote| {
             let folder = folder.clone();
             async move { remote.holds(&folder).await }
-        })
+        }))
     }
 
     fn key(&self, model: &str, files: &Files) -> CacheKey {
@@ -190,13 +176,16 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         let size = files.values().map(|file| file.size).fold(0, u64::saturating_add);
         let mut fill = |folder: &Path| {
             let progress = Arc::new(Progress::start(&what, files.len(), size));
-            self.network.wait(fill(
-                self.remote.clone(),
-                Files::clone(&files),
-                folder.to_owned(),
-                model.to_owned(),
-                progress,
-            ))
+            let (remote, files) = (self.remote.clone(), Files::clone(&files));
+            let (folder, model) = (folder.to_owned(), model.to_owned());
+            let fetched = fetch::fetch(remote, files, folder, model, progress.clone());
+            self.network.wait(async move {
+                tokio::select! {
+                    done = fetched => done.map(|()| progress.finish()),
+                    // With lines in the log meanwhile.
+                    () = progress.report() => Ok(()),
+                }
+            })
         };
         Ok(FolderLease::new(self.cache.get(&key, &what, size, &mut fill)?))
     }
@@ -214,7 +203,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         let bytes =
             match self.cache.find(&key)?.map(|lease| std::fs::read(lease.as_ref().join(file))) {
                 Some(Ok(bytes)) => bytes,
-                _ => self.ask(move |remote| read(remote, found.clone()))?,
+                _ => self.noted(self.ask(move |remote| read(remote, found.clone())))?,
             };
         String::from_utf8(bytes).map_err(|_| {
             RemoteError::new(FailureKind::Invalid, format!("the file '{file}' is not UTF-8"))
@@ -226,7 +215,8 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             return Ok(names);
         }
         let round = self.listings.round();
-        let listed = self.ask_listing(|remote| async move { remote.folders(MOST_MODELS).await })?;
+        let listed =
+            self.listed(|| self.ask(|remote| async move { remote.folders(MOST_MODELS).await }))?;
         let (mut names, others): (Vec<_>, Vec<_>) =
             listed.into_iter().partition(|name| names::is_folder_name(name));
         if let Some(other) = others.first() {
@@ -239,25 +229,6 @@ impl<F: RemoteFiles> RemoteRoot<F> {
     }
 }
 
-/// With lines in the log meanwhile.
-async fn fill<F: RemoteFiles>(
-    remote: Arc<F>,
-    files: Files,
-    folder: std::path::PathBuf,
-    model: String,
-    progress: Arc<Progress>,
-) -> Result<(), RemoteError> {
-    tokio::select! {
-        done = fetch::fetch(remote, files, folder, model, progress.clone()) => {
-            done?;
-            progress.finish();
-            Ok(())
-        }
-        () = progress.report() => Ok(()),
-    }
-}
-
-/// All of a small file.
 async fn read<F: RemoteFiles>(remote: Arc<F>, file: RemoteFile) -> Result<Vec<u8>, RemoteError> {
     use futures_util::TryStreamExt;
     if file.size == 0 {
@@ -285,7 +256,7 @@ impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
     /// Its listing too: what cannot be listed at the start would look like a repository without models.
     fn check(&self) -> Result<()> {
         // Whoever checks tells of a failure.
-        self.ask_only(|remote| async move { remote.check().await })?;
+        self.ask(|remote| async move { remote.check().await })?;
         Ok(self.names().map(drop)?)
     }
 

@@ -5,7 +5,7 @@ use galatea_types::{Environment, Stop};
 use super::*;
 use crate::{
     cache::CacheLimit,
-    fake_files::{FakeFiles, Fault},
+    tests::fake_files::{FakeFiles, Fault},
 };
 
 fn root(home: &tempfile::TempDir) -> RemoteRoot<FakeFiles> {

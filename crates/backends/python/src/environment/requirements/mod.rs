@@ -1,9 +1,7 @@
 //! The packages that a model requires: `requirements.txt` or `pyproject.toml` beside it.
 
 mod contents;
-mod error;
 mod project;
-mod python;
 #[cfg(test)]
 mod tests;
 
@@ -14,14 +12,10 @@ use std::{
     path::{self, Path, PathBuf},
 };
 
+use galatea_types::{Error, Result};
 use sha2::{Digest as _, Sha256};
 
-use self::{
-    contents::Contents,
-    error::RequirementsError,
-    project::Project,
-    python::{python_comment, range},
-};
+use self::{contents::Contents, project::Project};
 use super::version::VersionRange;
 
 /// What has to be installed, and in which Python.
@@ -54,10 +48,7 @@ impl Requirements {
 }
 
 /// The first file with requirements: the version's before the model's.
-pub(super) fn find(
-    version_dir: &Path,
-    model_dir: &Path,
-) -> Result<Option<Requirements>, RequirementsError> {
+pub(super) fn find(version_dir: &Path, model_dir: &Path) -> Result<Option<Requirements>> {
     for folder in [version_dir, model_dir] {
         // The installer runs in this folder, where a path relative to ours would mean another file.
         let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -75,19 +66,17 @@ pub(super) fn find(
     Ok(None)
 }
 
-fn read(file: &Path) -> Result<Option<String>, RequirementsError> {
+fn read(file: &Path) -> Result<Option<String>> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(RequirementsError::Unreadable { file: file.to_owned(), error }),
+        Err(error) => Err(Error::unavailable(format!("cannot read '{}': {error}", file.display()))),
     }
 }
 
-fn of_requirements(file: &Path, text: &str) -> Result<Requirements, RequirementsError> {
-    let python = match python_comment(text) {
-        Some(version) => Some(range(file, "the comment 'python:'", version)?),
-        None => None,
-    };
+fn of_requirements(file: &Path, text: &str) -> Result<Requirements> {
+    let range = |version| VersionRange::of_file(file, "the comment 'python:'", version);
+    let python = python_comment(text).map(range).transpose()?;
     let mut contents = Contents::default();
     contents.add_file(file, text, 0);
     let mut arguments = vec!["-r".into(), file.as_os_str().to_owned()];
@@ -97,6 +86,12 @@ fn of_requirements(file: &Path, text: &str) -> Result<Requirements, Requirements
     }
     let file = Some(file.to_owned());
     Ok(Requirements { file, arguments, python, digest: contents.digest })
+}
+
+/// `# python: 3.12` in the first line.
+fn python_comment(text: &str) -> Option<&str> {
+    let comment = text.lines().next()?.trim_start_matches('\u{feff}').trim().strip_prefix('#')?;
+    Some(comment.trim().strip_prefix("python:")?.trim())
 }
 
 fn of_project(file: &Path, project: Project) -> Requirements {

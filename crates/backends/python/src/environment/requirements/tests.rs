@@ -4,7 +4,7 @@ use sha2::Digest;
 
 use super::*;
 
-fn found(name: &str, text: &str) -> Result<Option<Requirements>, RequirementsError> {
+fn found(name: &str, text: &str) -> Result<Option<Requirements>> {
     let folder = tempfile::tempdir().expect("folder");
     fs::write(folder.path().join(name), text).expect("written");
     find(&folder.path().join("1"), folder.path())

@@ -35,11 +35,9 @@ pub struct Channels {
     waker: Arc<Waker>,
     /// The kind of message that only gives blocks back.
     release: u8,
-    /// Packets for `events` that found no room.
     queue: Mutex<EventQueue>,
 }
 
-/// The worker's ends of the sockets.
 pub(crate) struct WorkerEnds {
     commands: OwnedFd,
     events: OwnedFd,
@@ -83,7 +81,6 @@ impl EventQueue {
     }
 }
 
-/// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Sent,
@@ -92,7 +89,6 @@ pub(crate) enum Delivery {
     Disconnected,
 }
 
-/// Why no message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiveError {
     TimedOut,
@@ -216,15 +212,15 @@ impl Channels {
 
     /// Gives blocks back to the worker without waiting for a message they can go with.
     pub(crate) fn send_releases(&self) {
-        while !self.memory.releases().is_empty() {
+        while !self.memory.releases.is_empty() {
             if self.send_event(&Outgoing::new(self.release, 0)).is_err() {
                 return;
             }
         }
     }
 
-    /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close_commands`]
-    /// ends the wait.
+    /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close`] ends
+    /// the wait.
     pub(crate) fn receive_reply(
         &self,
         buffer: &mut [u8],
@@ -270,7 +266,6 @@ impl Channels {
         }
     }
 
-    /// Whether a reply waits to be received.
     pub(crate) fn has_reply(&self) -> bool {
         let mut watched = [PollFd::new(&self.commands, PollFlags::IN)];
         let now = Duration::ZERO.try_into().ok();
@@ -299,15 +294,10 @@ impl Channels {
         Ok(process && !commands)
     }
 
-    /// Ends [`Channels::receive_reply`], once what was received has been taken: a process that inherited the
-    /// worker's end may keep it open.
-    pub(crate) fn close_commands(&self) {
+    /// Ends [`Channels::receive_reply`], and all that is sent or received on `events`, once what was received has been taken:
+    /// a process that inherited the worker's ends may keep them open, and go on sending.
+    pub(crate) fn close(&self) {
         self.commands.shut_down();
-    }
-
-    /// Nothing more is sent or received on `events` but what was received already: a process that inherited the worker's
-    /// end may go on sending.
-    pub(crate) fn close_events(&self) {
         self.events.shut_down();
     }
 
@@ -316,8 +306,12 @@ impl Channels {
         self.events.try_receive(buffer)
     }
 
-    /// Readable when the worker sent an event.
-    pub(crate) fn events_fd(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
+    /// Returns what to poll: readable when the worker sent an event, writable when there is room for what is queued.
+    pub(crate) fn poll_events(&self) -> PollFd<'_> {
+        let flags = match self.has_queued() {
+            true => PollFlags::IN | PollFlags::OUT,
+            false => PollFlags::IN,
+        };
+        PollFd::new(&self.events, flags)
     }
 }

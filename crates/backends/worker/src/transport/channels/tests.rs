@@ -60,7 +60,7 @@ fn a_worker_that_never_reads_has_a_bounded_queue() {
 fn what_was_sent_before_the_end_is_still_received() {
     let (channels, ends) = channels();
     rustix::io::write(&ends.events, b"event").expect("written");
-    channels.close_events();
+    channels.close();
     let mut buffer = [0; 64];
     assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::Packet(5));
     assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::End);
@@ -77,7 +77,7 @@ fn a_command_is_sent_refused_or_undeliverable() {
     while channels.send_command(&command).expect("encoded") == Delivery::Sent {}
     assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::NoRoom);
     drop(ends);
-    channels.close_commands();
+    channels.close();
     assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::Disconnected);
 }
 
@@ -112,7 +112,7 @@ fn commands_are_taken_back_in_their_order_until_the_worker_reads_them() {
     // What the worker has not read when it ends was not begun.
     send(4);
     drop(ends);
-    channels.close_commands();
+    channels.close();
     assert_eq!(channels.first_unread(), Some(4));
     assert_eq!(channels.take_unread(&mut buffer), Some(4));
     assert_eq!(channels.first_unread(), None);
@@ -150,7 +150,7 @@ fn the_worker_reads_what_is_left_in_order() {
     while channels.first_unread().is_some() {
         thread::yield_now();
     }
-    channels.close_commands();
+    channels.close();
     let read = reader.join().expect("no panic");
     assert!(read.is_sorted() && taken.is_sorted());
     let mut all = [read, taken].concat();
@@ -162,12 +162,12 @@ fn the_worker_reads_what_is_left_in_order() {
 fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
     let (channels, _ends) = channels();
     let (memory, mut buffer) = (&channels.memory, Vec::new());
-    memory.releases().add(640, 64);
+    memory.releases.add(640, 64);
     let mut command = Outgoing::new(kind::EXECUTE, 1);
     channels.send_command(&command).expect("encoded");
-    assert!(memory.releases().is_empty(), "they went with it");
+    assert!(memory.releases.is_empty(), "they went with it");
     assert_eq!(channels.take_unread(&mut buffer), Some(1));
-    assert_eq!(memory.releases().take(), [640]);
+    assert_eq!(memory.releases.take(), [640]);
     command.meta = vec![0; PACKET_LIMIT];
     channels.send_command(&command).expect("encoded");
     assert!(!memory.trim(), "a block is in use");
@@ -193,7 +193,7 @@ fn a_reply_times_out_or_the_connection_ends() {
     rustix::io::write(&ends.commands, b"reply").expect("written");
     assert_eq!(channels.receive_reply(&mut buffer, Duration::ZERO), Ok(5));
     drop(ends);
-    channels.close_commands();
+    channels.close();
     let error = channels.receive_reply(&mut buffer, Duration::ZERO);
     assert_eq!(error, Err(ReceiveError::Disconnected));
 }

@@ -1,6 +1,9 @@
 //! Units and refusals, with functions in place of the library's.
 
-use super::{fake::*, *};
+pub(crate) mod fake;
+
+use self::fake::*;
+use super::*;
 
 #[test]
 fn values_in_their_units() {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::*;
+use super::super::*;
 
 /// What the GPU has used since its driver was loaded; grows with each reading.
 static ENERGY: AtomicU64 = AtomicU64::new(5_000);

@@ -1,0 +1,71 @@
+//! Locks that files carry, between threads and processes: the kernel releases those of a process that dies.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+/// The kinds of locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// Keeps out those who want to be alone.
+    Shared,
+    /// Keeps out everybody.
+    Alone,
+}
+
+/// Takes the lock of the file at `path`, which is made where it is missing. `None`: another holds it.
+///
+/// # Errors
+/// When the file cannot be opened or locked.
+pub fn try_lock(path: &Path, kind: LockKind) -> io::Result<Option<File>> {
+    loop {
+        let file = File::options().create(true).append(true).open(path)?;
+        let locked = match kind {
+            LockKind::Shared => file.try_lock_shared(),
+            LockKind::Alone => file.try_lock(),
+        };
+        match locked {
+            Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
+            // Removed before it was locked: a lock that nobody else would find.
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Returns whether the file is still there; else it was removed, and perhaps another is at its place.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_of_the_file_that_is_there() {
+        let folder = std::env::temp_dir().join(format!("galatea-lock-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("lock");
+        let lock = |kind| try_lock(&path, kind).expect("opened");
+        let shared = [lock(LockKind::Shared), lock(LockKind::Shared)];
+        assert!(shared.iter().all(Option::is_some) && lock(LockKind::Alone).is_none());
+        drop(shared);
+        let alone = lock(LockKind::Alone).expect("nobody holds it");
+        assert!(lock(LockKind::Shared).is_none());
+        fs::remove_file(&path).expect("removed");
+        assert!(!is_at(&alone, &path).expect("looked at"));
+        assert!(lock(LockKind::Alone).is_some(), "another file");
+        assert!(!is_at(&alone, &path).expect("looked at"));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}
