@@ -23,7 +23,6 @@ pub(crate) struct About {
     runtimes: BTreeMap<String, Runtime>,
 }
 
-/// A port that the server listens at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Port {
     service: String,

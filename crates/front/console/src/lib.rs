@@ -18,6 +18,7 @@ pub mod openapi;
 pub mod page;
 mod state;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 mod words;
 

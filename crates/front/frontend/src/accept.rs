@@ -1,12 +1,6 @@
 //! Accepting connections and giving each to a worker.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -16,6 +10,7 @@ use tokio::{
 use crate::{
     client::Peer,
     connections::{ConnectionLimits, Framing, Slot},
+    in_flight::{InFlight, RequestGuard},
     listener::Listener,
     repeated_log::RepeatedLog,
     socket::DetachedSocket,
@@ -30,38 +25,14 @@ const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duratio
 pub(crate) struct Accepted {
     pub socket: DetachedSocket,
     pub peer: Peer,
-    pub counted: ConnectionGuard,
+    pub counted: RequestGuard,
     pub slot: Slot,
 }
 
-/// A worker as the accepting one sees it.
 pub(crate) struct WorkerLink {
     pub sender: mpsc::UnboundedSender<Accepted>,
-    pub connections: Arc<Connections>,
-}
-
-/// Connections that a worker holds.
-#[derive(Debug, Default)]
-pub(crate) struct Connections(AtomicUsize);
-
-impl Connections {
-    pub fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(self: &Arc<Self>) -> ConnectionGuard {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        ConnectionGuard(self.clone())
-    }
-}
-
-/// Held while a connection is open.
-pub(crate) struct ConnectionGuard(Arc<Connections>);
-
-impl Drop for ConnectionGuard {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Those that it holds.
+    pub connections: Arc<InFlight>,
 }
 
 /// Takes connections from a listener for all workers, and looks after those that all front ends have.
@@ -125,7 +96,7 @@ impl Acceptor {
 /// Gives the connection to the worker with the fewest.
 fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[WorkerLink]) {
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
-        let counted = worker.connections.add();
+        let counted = worker.connections.begin();
         // A worker that is gone drops the connection, which is what a server at its end does.
         let _ = worker.sender.send(Accepted { socket, peer, counted, slot });
     }

@@ -9,6 +9,8 @@ use flate2::{
     write::{GzEncoder, ZlibEncoder},
 };
 
+use crate::heavy_work::HeavyWork;
+
 /// How content is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionFormat {
@@ -23,6 +25,8 @@ galatea_types::names! {
     pub CompressionFormat::name { Deflate = "deflate", Gzip = "gzip" }
 }
 
+/// Content from this size on is long to compress.
+const LONG: usize = 8 << 10;
 /// How much is decompressed at a time.
 const PIECE: usize = 64 << 10;
 /// Content may grow to this size whatever its compressed one, and beyond to `MAX_GROWTH` times that.
@@ -75,6 +79,17 @@ impl CompressionFormat {
             }
         };
         rest.fill_buf().map(<[u8]>::is_empty).map_err(DecompressError::Damaged)
+    }
+
+    /// The pieces as one compressed content. From 8 KiB on that is not done on this thread: it takes ten times as long as
+    /// other work on as many bytes.
+    pub async fn compress_at(self, pool: &HeavyWork, pieces: Vec<Bytes>) -> io::Result<Vec<u8>> {
+        let length: usize = pieces.iter().map(Bytes::len).sum();
+        let work = move || self.compress(&pieces);
+        if length < LONG {
+            return work();
+        }
+        pool.run(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     /// The pieces as one compressed content.

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    accept::{Acceptor, Connections, WorkerLink},
+    accept::{Acceptor, WorkerLink},
     connections::ConnectionLimits,
     in_flight::InFlight,
     listener::Listener,
@@ -49,7 +49,8 @@ pub struct FrontEnd {
     name: &'static str,
     address: Option<SocketAddr>,
     in_flight: Arc<InFlight>,
-    connections: Vec<Arc<Connections>>,
+    /// Of each worker.
+    connections: Vec<Arc<InFlight>>,
     stage: watch::Sender<Stage>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -81,7 +82,7 @@ impl FrontEnd {
         let (mut links, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..thread_count.max(1) {
             let (sender, incoming) = mpsc::unbounded_channel();
-            let connections = Arc::new(Connections::default());
+            let connections = Arc::<InFlight>::default();
             front_end.connections.push(connections.clone());
             links.push(WorkerLink { sender, connections });
             let runtime = Builder::new_current_thread()

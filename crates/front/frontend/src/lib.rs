@@ -52,7 +52,7 @@ mod transport;
 mod worker;
 
 pub use access::{
-    ApiCategory, Authentication, Caller, ForwardingError, HeaderForwarding, RestrictedApis,
+    ApiCategory, Authentication, Caller, HeaderForwarding, PatternError, RestrictedApis,
     Restriction, RestrictionError,
 };
 pub use client::{Client, ClientCertificate, Peer};
@@ -77,13 +77,11 @@ pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;
 pub use panics::{catch_panic, catch_panic_in_poll};
 pub use protocol::Protocol;
-pub use responses::{
-    KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver, StreamResponder,
-};
+pub use responses::{KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver};
 pub use socket::Socket;
 pub use stage::Closing;
 pub use stream::Stream;
 pub use tls::{
     Tls, TlsError, TlsFiles, TlsProtocol, TlsReload, TlsReloadRequest, distinguished_name,
 };
-pub use transport::{Opened, Plain, PortTransport, Transport};
+pub use transport::{Opened, PortTransport, Transport};

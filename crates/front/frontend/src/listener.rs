@@ -53,7 +53,6 @@ impl Listener {
     }
 }
 
-/// A listener that a runtime watches.
 #[derive(Debug)]
 pub(crate) enum AttachedListener {
     Tcp(TcpListener),
@@ -66,11 +65,11 @@ impl AttachedListener {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok((DetachedSocket::of_tcp(stream)?, Peer::Tcp(address)))
+                Ok((DetachedSocket::Tcp(stream.into_std()?), Peer::Tcp(address)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((DetachedSocket::of_unix(stream)?, Peer::Unix))
+                Ok((DetachedSocket::Unix(stream.into_std()?), Peer::Unix))
             }
         }
     }

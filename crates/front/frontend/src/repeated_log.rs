@@ -33,7 +33,6 @@ impl RepeatedLog {
         }
     }
 
-    /// How often it has happened in all.
     pub fn total(&self) -> u64 {
         self.0.lock_unpoisoned().total
     }

@@ -2,11 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
-    net,
-    os::{
-        self,
-        fd::{AsFd, BorrowedFd},
-    },
+    net, os,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker, ready},
@@ -17,6 +13,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::{TcpStream, UnixStream},
 };
+use tokio_util::either::Either;
 
 use crate::{connections::Activity, stream::Stream};
 
@@ -24,7 +21,7 @@ use crate::{connections::Activity, stream::Stream};
 /// all that keeps something back: an answer moves on when the socket takes bytes of it, whatever is spoken on it.
 #[derive(Debug)]
 pub struct Socket {
-    kind: Kind,
+    kind: Either<TcpStream, UnixStream>,
     activity: Arc<Activity>,
     /// Bytes may have come that the runtime was told to forget: it would not wake a reader for them.
     has_forgotten: bool,
@@ -34,16 +31,10 @@ pub struct Socket {
 macro_rules! each {
     ($kind:expr, $stream:ident => $does:expr) => {
         match $kind {
-            Kind::Tcp($stream) => $does,
-            Kind::Unix($stream) => $does,
+            Either::Left($stream) => $does,
+            Either::Right($stream) => $does,
         }
     };
-}
-
-#[derive(Debug)]
-enum Kind {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// A socket between the runtime that accepted it and the one that serves it.
@@ -54,21 +45,11 @@ pub(crate) enum DetachedSocket {
 }
 
 impl DetachedSocket {
-    /// Takes a socket out of the runtime that has accepted it.
-    pub fn of_tcp(stream: TcpStream) -> io::Result<Self> {
-        stream.into_std().map(Self::Tcp)
-    }
-
-    /// The same for a Unix socket.
-    pub fn of_unix(stream: UnixStream) -> io::Result<Self> {
-        stream.into_std().map(Self::Unix)
-    }
-
     /// Registers the socket with the runtime this is called on. `activity`: of its connection.
     pub fn attach(self, activity: Arc<Activity>) -> io::Result<Socket> {
         let kind = match self {
-            Self::Tcp(stream) => Kind::Tcp(TcpStream::from_std(stream)?),
-            Self::Unix(stream) => Kind::Unix(UnixStream::from_std(stream)?),
+            Self::Tcp(stream) => Either::Left(TcpStream::from_std(stream)?),
+            Self::Unix(stream) => Either::Right(UnixStream::from_std(stream)?),
         };
         Ok(Socket { kind, activity, has_forgotten: false })
     }
@@ -78,7 +59,7 @@ impl Socket {
     /// The first byte of what the client sends, which stays to be read; `None` where it sends nothing more, or the socket
     /// cannot tell.
     pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
-        let Kind::Tcp(stream) = &self.kind else { return Ok(None) };
+        let Either::Left(stream) = &self.kind else { return Ok(None) };
         let mut first = [0];
         Ok(match stream.peek(&mut first).await? {
             0 => None,
@@ -109,7 +90,7 @@ impl Socket {
     fn read_forgotten(&mut self, buffer: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
         let room = buffer.initialize_unfilled();
         let read = loop {
-            match rustix::io::read(self.kind.as_fd(), &mut *room) {
+            match each!(&self.kind, stream => rustix::io::read(stream, &mut *room)) {
                 Err(Errno::INTR) => {}
                 read => break read,
             }
@@ -140,12 +121,6 @@ impl Socket {
     }
 }
 
-impl AsFd for Kind {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        each!(self, stream => stream.as_fd())
-    }
-}
-
 impl Stream for Socket {
     fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -170,7 +145,7 @@ impl AsyncRead for Socket {
         {
             return Poll::Ready(read);
         }
-        each!(&mut socket.kind, stream => Pin::new(stream).poll_read(context, buffer))
+        Pin::new(&mut socket.kind).poll_read(context, buffer)
     }
 }
 
@@ -180,7 +155,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let poll = each!(&mut self.kind, stream => Pin::new(stream).poll_write(context, bytes));
+        let poll = Pin::new(&mut self.kind).poll_write(context, bytes);
         self.written(bytes.len(), poll)
     }
 
@@ -189,20 +164,19 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let poll =
-            each!(&mut self.kind, stream => Pin::new(stream).poll_write_vectored(context, pieces));
+        let poll = Pin::new(&mut self.kind).poll_write_vectored(context, pieces);
         self.written(pieces.iter().map(|piece| piece.len()).sum(), poll)
     }
 
     fn is_write_vectored(&self) -> bool {
-        each!(&self.kind, stream => stream.is_write_vectored())
+        self.kind.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(&mut self.get_mut().kind, stream => Pin::new(stream).poll_flush(context))
+        Pin::new(&mut self.get_mut().kind).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(&mut self.get_mut().kind, stream => Pin::new(stream).poll_shutdown(context))
+        Pin::new(&mut self.get_mut().kind).poll_shutdown(context)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{io, sync::Arc};
 
+use tokio_util::either::Either;
+
 use crate::{
     client::ClientCertificate,
     connection::{Connection, UnexpectedTls},
@@ -17,13 +19,8 @@ pub struct Opened<S> {
     pub stream: S,
     /// Of the client, where one was asked for and is good.
     pub certificate: Option<Arc<ClientCertificate>>,
-}
-
-impl<S> Opened<S> {
-    /// Of a client without a certificate.
-    pub fn without_certificate(stream: S) -> Self {
-        Self { stream, certificate: None }
-    }
+    /// Where TLS is not spoken: looks at what the client sends first.
+    pub unexpected_tls: Option<Arc<UnexpectedTls>>,
 }
 
 /// Turns an accepted socket into the stream that the protocol is spoken on.
@@ -46,23 +43,11 @@ pub trait Transport: Send + Sync + 'static {
     }
 }
 
-/// The bytes of the socket as they are.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
-
-impl Transport for Plain {
-    type Stream = Socket;
-
-    async fn accept(&self, socket: Socket) -> io::Result<Opened<Socket>> {
-        Ok(Opened::without_certificate(socket))
-    }
-}
-
 /// What a TLS connection takes beside its socket, about: keys, the state of the session and a record being read.
 const TLS_BYTES: usize = 16 << 10;
 
 /// With TLS or without, as the operator asked for: one type, so that the code of a protocol exists once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PortTransport {
     tls: Option<Arc<Tls>>,
     unexpected_tls: Arc<UnexpectedTls>,
@@ -80,13 +65,11 @@ impl Transport for PortTransport {
 
     async fn accept(&self, socket: Socket) -> io::Result<Opened<Connection>> {
         let Some(tls) = &self.tls else {
-            return Ok(Opened::without_certificate(Connection::plain(
-                socket,
-                self.unexpected_tls.clone(),
-            )));
+            let unexpected_tls = Some(self.unexpected_tls.clone());
+            return Ok(Opened { stream: Either::Left(socket), certificate: None, unexpected_tls });
         };
         let (stream, certificate) = tls.accept(socket).await?;
-        Ok(Opened { stream: Connection::Tls(Box::new(stream)), certificate })
+        Ok(Opened { stream: Either::Right(Box::new(stream)), certificate, unexpected_tls: None })
     }
 
     fn connection_bytes(&self) -> usize {

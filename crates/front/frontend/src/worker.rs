@@ -8,11 +8,11 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
+use tokio_util::io::InspectReader;
 
 use crate::{
     accept::{Accepted, Acceptor},
     client::Client,
-    connections::Watched,
     protocol::Protocol,
     stage::{Closing, Stage},
     transport::{Opened, Transport},
@@ -63,7 +63,6 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
     }
 }
 
-/// What is served on every connection.
 pub(crate) struct Service<P, T> {
     /// Of the front end, for the log.
     pub name: &'static str,
@@ -85,14 +84,21 @@ impl<P: Protocol, T: Transport> Service<P, T> {
         slot.hold_more(transport.connection_bytes());
         let activity = slot.activity.clone();
         let opened = async { transport.accept(socket.attach(activity.clone())?).await };
-        let Opened { stream, certificate } = tokio::select! {
+        let Opened { stream, certificate, mut unexpected_tls } = tokio::select! {
             opened = opened => match opened {
                 Ok(opened) => opened,
                 Err(error) => return log::debug!("{name}: lost a connection before it began: {error}"),
             },
             () = closing.wait() => return,
         };
-        let stream = Watched { stream, activity: activity.clone() };
+        // What is written is noted by the socket: a stream may take bytes that the client does not.
+        let noted = activity.clone();
+        let stream = InspectReader::new(stream, move |read: &[u8]| {
+            noted.has_read(read.len());
+            if let Some(unexpected) = unexpected_tls.take() {
+                unexpected.look_at(read);
+            }
+        });
         if let Err(error) =
             protocol.serve(stream, Client { peer, certificate }, activity, closing).await
         {

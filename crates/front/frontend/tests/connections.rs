@@ -16,7 +16,7 @@ use std::{
 
 use galatea_frontend::{
     Activity, Client, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd,
-    FrontEndOptions, InFlight, Listener, Plain, Protocol, Stream,
+    FrontEndOptions, InFlight, Listener, PortTransport, Protocol, Stream,
 };
 use galatea_test_support::eventually;
 use galatea_types::MemoryBudget;
@@ -113,7 +113,8 @@ fn start_on(
         limits: limits.clone(),
         uses_reserve,
     };
-    FrontEnd::start(listener.into(), Plain, Bytes::default(), options).expect("starts")
+    FrontEnd::start(listener.into(), PortTransport::default(), Bytes::default(), options)
+        .expect("starts")
 }
 
 fn connect(front_end: &FrontEnd) -> TcpStream {

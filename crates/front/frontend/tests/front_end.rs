@@ -15,8 +15,8 @@ use std::{
 
 use galatea_frontend::{
     Activity, Client, Closing, ConnectionLimits, ConnectionSettings, Framing, FrontEnd,
-    FrontEndOptions, InFlight, Listener, Opened, Plain, Protocol, Socket, Stream, Transport,
-    catch_panic,
+    FrontEndOptions, InFlight, Listener, Opened, PortTransport, Protocol, Socket, Stream,
+    Transport, catch_panic,
 };
 use galatea_test_support::eventually;
 use galatea_types::MemoryBudget;
@@ -113,7 +113,7 @@ impl Transport for Shouting {
             };
             tokio::select! { _ = inward => {}, _ = outward => {} }
         });
-        Ok(Opened::without_certificate(near))
+        Ok(Opened { stream: near, certificate: None, unexpected_tls: None })
     }
 }
 
@@ -133,7 +133,8 @@ fn limited(accepts_while_draining: bool, settings: ConnectionSettings) -> FrontE
 }
 
 fn start(listener: impl Into<Listener>) -> FrontEnd {
-    FrontEnd::start(listener.into(), Plain, Echo::default(), options(false)).expect("starts")
+    FrontEnd::start(listener.into(), PortTransport::default(), Echo::default(), options(false))
+        .expect("starts")
 }
 
 fn any_port() -> TcpListener {
@@ -207,9 +208,13 @@ fn what_is_in_flight_at_the_deadline_is_cut_off() {
 #[test]
 fn new_clients_are_accepted_while_draining_only_where_that_is_wanted() {
     for is_wanted in [true, false] {
-        let front_end =
-            FrontEnd::start(any_port().into(), Plain, Echo::default(), options(is_wanted))
-                .expect("starts");
+        let front_end = FrontEnd::start(
+            any_port().into(),
+            PortTransport::default(),
+            Echo::default(),
+            options(is_wanted),
+        )
+        .expect("starts");
         let address = front_end.local_addr().expect("TCP");
         front_end.refuse_new_requests();
         if is_wanted {

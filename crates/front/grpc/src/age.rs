@@ -7,7 +7,7 @@ use std::{
 
 use galatea_frontend::Closing;
 
-use crate::GrpcOptions;
+use crate::{GrpcOptions, timer};
 
 /// The age at which a client is asked to go, so that load balancers in front see it anew, and how long its calls may go
 /// on then.
@@ -27,10 +27,6 @@ impl ConnectionAge {
 
     /// Drives `connection` to its end. At its age, or when the front end closes, `shut_down` is called on it, after which it
     /// takes no new calls; a grace later it is dropped.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the age of a connection is tokio's time, which tests can move"
-    )]
     pub async fn serve<C: Future<Output = Result<(), E>>, E>(
         self,
         connection: C,
@@ -41,7 +37,7 @@ impl ConnectionAge {
         let grace = tokio::select! {
             output = connection.as_mut() => return output,
             () = closing.wait() => None,
-            () = tokio::time::sleep(self.spread()) => self.grace,
+            () = timer::after(self.spread()) => self.grace,
         };
         shut_down(connection.as_mut());
         match grace {

@@ -18,10 +18,8 @@ use crate::{
     unary_infer::UnaryInfer,
 };
 
-/// What becomes of a call.
 pub(crate) type Answered = Result<Response<Content>, Status>;
 
-/// What makes a response.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 pub(crate) enum Answer {
     /// In place: no allocation for the call that there are most of.
@@ -48,7 +46,6 @@ impl Answer {
     }
 }
 
-/// What makes a response, and what tells of it.
 pub(crate) struct Answering {
     /// Unless it has panicked.
     pub answer: Option<Answer>,

@@ -44,7 +44,7 @@ impl Call {
         request: Request<RecvStream>,
         respond: SendResponse<Bytes>,
     ) -> Self {
-        let memory = context.dispatcher.memory().reservation();
+        let memory = context.dispatcher.state.options.memory.reservation();
         Self {
             stage: Stage::Begun(Some(request)),
             respond,
@@ -77,7 +77,6 @@ impl Call {
         }
     }
 
-    /// Whether the client has given the call up.
     fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         ready!(self.respond.poll_reset(cx))?;
         Poll::Ready(Err(SendError::GivenUp))
@@ -85,7 +84,7 @@ impl Call {
 
     fn send(&mut self, response: Response<Content>) -> Result<Option<Sending>, SendError> {
         self.held.has_content(response.body());
-        let settings = self.context.dispatcher.connection_settings();
+        let settings = self.context.dispatcher.state.options.limits.settings();
         Sending::begin(response, &mut self.respond, settings)
     }
 }

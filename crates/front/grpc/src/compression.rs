@@ -15,11 +15,7 @@ use crate::{
 pub(crate) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING_NAME: &str = "grpc-accept-encoding";
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static(ACCEPT_ENCODING_NAME);
-/// What we take.
 const ACCEPTED: &str = "identity, deflate, gzip";
-
-/// Responses from this size on are not compressed on the connection's thread.
-const LONG: usize = 8 << 10;
 
 /// How flagged messages of a request are compressed; `None`: none may be.
 ///
@@ -61,7 +57,6 @@ pub(crate) fn format_of_response(
     formats.iter().find(|&&format| format == wanted).or(formats.first()).copied()
 }
 
-/// Adds what a response says about compression to its headers.
 pub(crate) fn announce(format: Option<CompressionFormat>, headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
     if let Some(format) = format {
@@ -127,17 +122,8 @@ pub(crate) async fn compress(
     heavy_work: &HeavyWork,
 ) -> Vec<Bytes> {
     let length: usize = pieces.iter().map(Bytes::len).sum();
-    let work = {
-        // Shared, not copied.
-        let pieces = pieces.clone();
-        move || format.compress(&pieces).map_err(|e| e.to_string())
-    };
-    let compressed = if length < LONG {
-        work()
-    } else {
-        let compressed = heavy_work.run(work).await;
-        compressed.unwrap_or_else(|error| Err(error.to_string()))
-    };
+    // Shared, not copied.
+    let compressed = format.compress_at(heavy_work, pieces.clone()).await;
     match compressed {
         Ok(compressed) if compressed.len() < length => {
             let mut head = prefix(compressed.len());

@@ -17,7 +17,6 @@ use crate::{
     piece::Piece,
 };
 
-/// What is sent behind the head of a response.
 #[derive(Default)]
 pub(crate) enum Content {
     /// Nothing: the head has the status.
@@ -44,7 +43,6 @@ impl Content {
         matches!(self, Self::Watch(_) | Self::Stream(_) | Self::Reflection(_))
     }
 
-    /// Whether there is nothing to send.
     pub fn is_finished(&self) -> bool {
         match self {
             Self::Nothing => true,

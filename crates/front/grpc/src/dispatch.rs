@@ -4,10 +4,10 @@ use std::{future::ready, pin::Pin, sync::Arc};
 
 use galatea_engine::Engine;
 use galatea_frontend::{
-    Activity, ApiCategory, Caller, Client, ClientLimits, CompressionFormat, ConnectionAccount,
-    ConnectionSettings, InFlight, RequestGuard,
+    Action, Activity, ApiCategory, Caller, Client, CompressionFormat, ConnectionAccount,
+    RequestGuard,
 };
-use galatea_types::{ClientShare, MemoryBudget, MemoryReservation};
+use galatea_types::{ClientShare, MemoryReservation};
 use h2::RecvStream;
 use http::{HeaderValue, Request, Response, request::Parts};
 use tonic::Status;
@@ -40,18 +40,13 @@ const STARTING: &str =
     "Server is starting: models are being loaded, and too many calls wait for them";
 
 /// Whether a call is answered while the server starts.
-fn is_health_check(route: Option<Route>, path: &str) -> bool {
-    match route {
-        Some(Route::HealthCheck | Route::HealthWatch) => true,
-        Some(Route::Inference(ApiCategory::Health)) => !path.ends_with("/ModelReady"),
-        _ => false,
-    }
+fn is_health_check(route: Option<Route>) -> bool {
+    route.is_some_and(|route| route.access() == Action::Live)
 }
 
-/// Answers every call that comes in on any connection.
 pub(crate) struct Dispatcher {
     health: HealthService,
-    state: Arc<ServerState>,
+    pub state: Arc<ServerState>,
 }
 
 impl Dispatcher {
@@ -65,23 +60,6 @@ impl Dispatcher {
         };
         let state = Arc::new(state);
         Self { health: HealthService::new(state.clone()), state }
-    }
-
-    pub fn in_flight(&self) -> &Arc<InFlight> {
-        &self.state.in_flight
-    }
-
-    pub fn client_limits(&self) -> &ClientLimits {
-        &self.state.options.client_limits
-    }
-
-    pub fn memory(&self) -> &Arc<MemoryBudget> {
-        &self.state.options.memory
-    }
-
-    /// How patient the server is.
-    pub fn connection_settings(&self) -> &ConnectionSettings {
-        self.state.options.limits.settings()
     }
 
     /// Begins to answer a call on this connection. What is held for it goes into `held`.
@@ -104,9 +82,7 @@ impl Dispatcher {
         if let Err(error) = dispatcher.check_room(&mut held.memory) {
             return Begun::Answered(told.refused(error).into_http());
         }
-        if state.engine.availability().is_starting()
-            && !is_health_check(route, incoming.0.uri().path())
-        {
+        if state.engine.availability().is_starting() && !is_health_check(route) {
             let context = context.clone();
             return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
         }
@@ -124,7 +100,6 @@ impl Dispatcher {
         Answering { answer: Some(answer), told }
     }
 
-    /// Whether one more call may be open.
     fn check_room(&self, memory: &mut MemoryReservation) -> Result<(), Status> {
         memory.try_grow(CALL_WEIGHT).map_err(over_budget)?;
         if self.state.in_flight.count() + self.state.streams.count() <= MAX_CALLS {
@@ -134,7 +109,6 @@ impl Dispatcher {
         Err(Status::resource_exhausted(text))
     }
 
-    /// What makes the response, or refuses the call.
     fn route(
         &self,
         route: Option<Route>,
@@ -170,20 +144,20 @@ impl Dispatcher {
                 let infer_head = InferHead::of(&head.headers, &state);
                 let format = infer_head.format;
                 let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
-                let stream = InferStream::new(&state, &head.headers, infer_head, messages, sender);
-                let stream = StreamBody::new(stream.told_of_by(told.take()), format, &state);
+                let (headers, told) = (&head.headers, told.take());
+                let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
+                let stream = StreamBody::new(stream, format, &state);
                 let response = outgoing::response(Content::Stream(stream), format);
                 Answer::other(ready(Ok(response)))
             }
             Route::RepositoryModelLoad => {
                 Answer::other(while_holding(share, load(state, messages, caller)))
             }
-            Route::Inference(_) => {
-                let method = route.name(head.uri.path());
+            Route::Inference(method) => {
                 let call = ShortCall { state, caller };
                 Answer::other(while_holding(share, async move {
                     let Message { bytes, memory: _held } = messages.only().await?;
-                    Ok(message_response(call.answer(method, bytes).await?))
+                    Ok(message_response(call.answer(method.name, bytes).await?))
                 }))
             }
             Route::HealthCheck => {
@@ -204,7 +178,6 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how long the messages of a call may be.
     fn max_length(&self, route: Route) -> MaxLength {
         match route {
             Route::ModelInfer | Route::ModelStreamInfer | Route::RepositoryModelLoad => {
@@ -245,10 +218,10 @@ impl Dispatcher {
         client: &Client,
         told: &mut Told,
     ) -> Result<(Caller, Option<CompressionFormat>), Status> {
-        let (path, headers) = (request.uri().path(), request.headers());
+        let headers = request.headers();
         let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
         let authentication = &self.state.options.authentication;
-        let admitted = authentication.admit(client, values, || route.access(path));
+        let admitted = authentication.admit(client, values, || route.access());
         let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
         if let Some(identity) = caller.identity() {
             told.exchange.is_by(identity);
@@ -283,10 +256,8 @@ fn refuse(
     })
 }
 
-/// A call that has come, and who reads its messages.
 type Incoming = (Request<RecvStream>, Reader);
 
-/// What the calls of one connection share.
 pub(crate) struct ConnectionContext {
     pub dispatcher: Arc<Dispatcher>,
     pub client: Client,
@@ -303,7 +274,6 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Its response is there.
     pub fn has_content(&mut self, content: &Content) {
         if let Content::Message(message) = content {
             self.memory.grow(message.size());
@@ -315,7 +285,6 @@ impl Held {
     }
 }
 
-/// How far a call has come that has just begun.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 pub(crate) enum Begun {
     /// It waits for the server to start.
@@ -349,7 +318,7 @@ async fn load(
     caller: Caller,
 ) -> Result<Response<Content>, Status> {
     let message = messages.only().await?;
-    repository::load(&state.engine, message, &caller).await?;
+    repository::load(&state.engine, message, &caller).await.map_err(|e| status_of(&e))?;
     Ok(message_response(MessageBody::empty()))
 }
 
@@ -363,7 +332,7 @@ async fn reflect(
     mut head: Parts,
     messages: Messages,
 ) -> Result<Response<Content>, Status> {
-    let requests = ReflectionRequests::new(messages, state.begin_watch()?);
+    let requests = ReflectionRequests { messages, _guard: state.begin_watch()? };
     head.headers.remove(compression::ENCODING);
     let mut response = reflection::answer(version, Request::from_parts(head, requests)).await?;
     compression::announce(None, response.headers_mut());

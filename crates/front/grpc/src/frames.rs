@@ -6,7 +6,6 @@ const HEAD: usize = 9;
 const ACK: u8 = 1;
 const STREAM_MASK: u32 = u32::MAX >> 1;
 
-/// What a frame is, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Data,
@@ -20,7 +19,6 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// A frame that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub kind: Kind,
@@ -33,7 +31,6 @@ pub(crate) struct Frame {
 pub(crate) struct FrameReader {
     /// Bytes before the next head.
     skip: usize,
-    /// The frame that they belong to.
     current: Option<Frame>,
     head: [u8; HEAD],
     filled: usize,
@@ -86,7 +83,6 @@ impl FrameReader {
         length.map_or(0, |frame| frame.length - self.skip)
     }
 
-    /// The call that was begun last.
     pub fn last_stream(&self) -> u32 {
         self.last_stream
     }

@@ -12,13 +12,14 @@ use galatea_frontend::Activity;
 use galatea_types::MemoryBudget;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep},
+    time::Instant,
 };
 
 use crate::{
     farewell::Farewell,
     frames::{Frame, FrameReader, Kind},
     pings::Pings,
+    timer::{self, Timer},
     unread::{STEP, Unread},
 };
 
@@ -45,7 +46,7 @@ pub(crate) struct Guarded<S> {
     activity: Arc<Activity>,
     unread: Arc<Unread>,
     budget: Arc<MemoryBudget>,
-    pause: Option<Pin<Box<Sleep>>>,
+    pause: Option<Timer>,
     farewell: Option<Farewell>,
 }
 
@@ -82,10 +83,6 @@ impl<S> Guarded<S> {
             || self.budget.used() > limit.saturating_add(limit / 4)
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the pause is tokio's time, which tests can move"
-    )]
     fn see(&mut self, bytes: &[u8]) {
         let Self { frames, allowance, unread, pings, activity, .. } = self;
         let mut has_too_many_pings = false;
@@ -103,7 +100,7 @@ impl<S> Guarded<S> {
             unread.received(data);
         }
         if let Some(pause) = self.allowance.overdrawn() {
-            self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+            self.pause = Some(timer::after(pause));
         }
     }
 
@@ -158,10 +155,6 @@ impl Allowance {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the pause is tokio's time, which tests can move"
-    )]
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -179,7 +172,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
             if !self.is_to_wait() {
                 break;
             }
-            self.pause = Some(Box::pin(tokio::time::sleep(FULL_PAUSE)));
+            self.pause = Some(timer::after(FULL_PAUSE));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;

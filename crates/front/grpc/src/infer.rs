@@ -24,10 +24,6 @@ use crate::{
     state::ServerState,
 };
 
-/// What a class takes while an output is ranked, about: its text, and its place among the others.
-const CLASS_SIZE: usize = 64;
-
-/// What the head of a call says about its inferences.
 #[derive(Clone, Copy)]
 pub(crate) struct InferHead {
     pub deadline: Option<Instant>,
@@ -43,12 +39,10 @@ impl InferHead {
     }
 }
 
-/// A request that is to be handed to its model.
 pub(crate) type Decoded = DecodedCall<AnswerPlan>;
 /// A request that its model has, with the plan by which the client wants its responses.
 pub(crate) type Running = RunningCall<AnswerPlan>;
 
-/// Finds the model that the sender of a message may ask.
 pub(crate) fn find_model(
     engine: &Engine,
     message: &RequestMessage,
@@ -114,25 +108,9 @@ pub(crate) fn count_answer(
 ) -> Result<(), OverBudget> {
     let Ok(response) = answer else { return Ok(()) };
     memory.grow(response.byte_size());
-    memory.try_grow(ranking_size(plan, response))
+    memory.try_grow(plan.bytes_of_texts(response))
 }
 
-/// Bytes that ranking the values of the answer takes, about, its texts included.
-fn ranking_size(plan: &AnswerPlan, response: &InferResponse) -> usize {
-    let sizes = response.outputs.iter().map(|output| {
-        let AnswerForm::Classes { count, .. } = plan.form_of(&output.name) else {
-            return 0;
-        };
-        let batch = output.shape.first().filter(|_| plan.is_batched());
-        let rows = batch.map_or(1, |&rows| usize::try_from(rows).unwrap_or(0));
-        let most = usize::try_from(count.get()).unwrap_or(usize::MAX).saturating_mul(rows);
-        let classes = most.min(output.shape.element_count().unwrap_or(0));
-        classes.saturating_mul(CLASS_SIZE)
-    });
-    sizes.fold(0, usize::saturating_add)
-}
-
-/// The form of the messages that carry the responses of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct MessageForm {
     /// Bytes of the longest response that a client may be sent.

@@ -40,7 +40,6 @@ impl<S> Joined<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Joined<S> {
-    /// Writes what was joined.
     pub fn poll_write_out(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut joining = self.0.lock_unpoisoned();
         ready!(joining.poll_buffer(cx))?;

@@ -1,15 +1,15 @@
 //! Probes of connections on which nothing comes: a client that does not answer is gone.
 
 use std::{
-    pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use h2::{Ping, PingPong};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
-/// When connections are probed.
+use crate::timer::{self, Timer};
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepAliveRules {
     /// A probe is sent when no call has brought anything for so long, whether there are calls or not ...
@@ -18,26 +18,23 @@ pub(crate) struct KeepAliveRules {
     pub timeout: Duration,
 }
 
-/// The probes of one connection.
 pub(crate) struct KeepAlive {
     pings: PingPong,
     rules: KeepAliveRules,
     /// When a call brought something, or the client answered, last.
     last_read: Instant,
     /// Until the next probe, or the end of the wait for its answer. `None`: until farther away than can be said.
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Timer>,
     awaits_answer: bool,
 }
 
 impl KeepAlive {
-    /// Of a connection that begins now.
     pub fn new(pings: PingPong, rules: KeepAliveRules) -> Self {
         let last_read = Instant::now();
-        let timer = timer_at(last_read.checked_add(rules.interval));
+        let timer = last_read.checked_add(rules.interval).map(timer::at);
         Self { pings, rules, last_read, timer, awaits_answer: false }
     }
 
-    /// A call has brought something.
     pub fn has_read(&mut self) {
         self.last_read = Instant::now();
     }
@@ -71,7 +68,7 @@ impl KeepAlive {
     /// Waits until nothing has come for the interval.
     fn wait(&mut self) {
         self.awaits_answer = false;
-        self.timer = timer_at(self.last_read.checked_add(self.rules.interval));
+        self.timer = self.last_read.checked_add(self.rules.interval).map(timer::at);
     }
 
     /// Sends a probe, unless something has come since the timer was set.
@@ -82,17 +79,9 @@ impl KeepAlive {
         match self.pings.send_ping(Ping::opaque()) {
             Ok(()) => {
                 self.awaits_answer = true;
-                self.timer = timer_at(Instant::now().checked_add(self.rules.timeout));
+                self.timer = Instant::now().checked_add(self.rules.timeout).map(timer::at);
             }
             Err(_) => self.timer = None,
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the time of a probe is tokio's time, which tests can move"
-)]
-fn timer_at(end: Option<Instant>) -> Option<Pin<Box<Sleep>>> {
-    end.map(|end| Box::pin(tokio::time::sleep_until(end)))
 }

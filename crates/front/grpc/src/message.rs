@@ -13,7 +13,6 @@ pub(crate) const PREFIX_LEN: usize = 5;
 /// Longest message of a call that carries names and flags only.
 pub(crate) const MAX_SMALL_MESSAGE: usize = 64 << 10;
 
-/// How long a message may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MaxLength {
     /// `--grpc-max-message-size`
@@ -30,7 +29,6 @@ impl MaxLength {
         }
     }
 
-    /// The same, and not more than `bytes`.
     pub fn at_most(self, bytes: usize) -> Self {
         Self::Option(self.limit().min(bytes))
     }
@@ -58,7 +56,6 @@ impl MaxLength {
     }
 }
 
-/// One message, and what it holds of the server's budget.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub bytes: Pieces,

@@ -22,7 +22,6 @@ use crate::{
     unread::Reader,
 };
 
-/// A message as it came.
 pub(crate) enum Received {
     Plain(Message),
     Compressed(Message, CompressionFormat),
@@ -30,7 +29,6 @@ pub(crate) enum Received {
 
 pub(crate) type Decompressing = Pin<Box<dyn Future<Output = Result<Message, Status>> + Send>>;
 
-/// Reads the messages of one call.
 pub(crate) struct Messages {
     body: RecvStream,
     reader: Reader,
@@ -51,7 +49,6 @@ pub(crate) struct Messages {
     state: Arc<ServerState>,
 }
 
-/// What the prefix says of its message.
 #[derive(Clone, Copy)]
 struct Announced {
     length: usize,
@@ -133,7 +130,6 @@ impl Messages {
         }
     }
 
-    /// The content of a message of this call.
     pub fn decompress(&self, message: Message, format: CompressionFormat) -> Decompressing {
         let (max_length, state) = (self.max_length, self.state.clone());
         Box::pin(

@@ -26,7 +26,6 @@ pub(crate) struct MessageBody {
 }
 
 impl MessageBody {
-    /// Of a message in pieces.
     pub fn new(pieces: Vec<Bytes>) -> Self {
         Self { pieces: pieces.into() }
     }
@@ -55,7 +54,6 @@ impl MessageBody {
         Ok(Self::new(vec![bytes.freeze()]))
     }
 
-    /// A message without fields.
     pub fn empty() -> Self {
         Self { pieces: [Bytes::from_static(&[0; PREFIX_LEN])].into() }
     }
@@ -96,7 +94,6 @@ impl StreamBody {
         }
     }
 
-    /// Begins to send a message.
     fn begin(&mut self, pieces: Vec<Bytes>) {
         match self.compression.clone() {
             None => self.pieces = pieces.into(),

@@ -1,13 +1,13 @@
 //! How long a client may take to send or read what it has begun.
 
 use std::{
-    pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use galatea_frontend::ConnectionSettings;
-use tokio::time::Sleep;
+
+use crate::timer::{self, Timer};
 
 /// Bytes that must move within a window of time, again and again.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct Patience {
     window: Duration,
     bytes_per_second: u64,
     moved: usize,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Timer>,
 }
 
 impl Patience {
@@ -35,26 +35,20 @@ impl Patience {
         Self { bytes_per_second: 0, ..Self::new(settings) }
     }
 
-    /// Bytes have moved.
     pub fn progress(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(bytes);
     }
 
-    /// Nothing is waited for.
     pub fn rest(&mut self) {
         self.timer = None;
     }
 
     /// Ready when fewer bytes have moved than should have, with words for it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the window is tokio's time, which tests can move"
-    )]
     pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let timer = self.timer.get_or_insert_with(|| {
                 self.moved = 0;
-                Box::pin(tokio::time::sleep(self.window))
+                timer::after(self.window)
             });
             ready!(timer.as_mut().poll(cx));
             self.timer = None;

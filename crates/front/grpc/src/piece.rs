@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use http::HeaderMap;
 
-/// A part of the content of a response.
 pub(crate) enum Piece {
     Data(Bytes),
     /// The last one: the status, as trailers.

@@ -30,7 +30,6 @@ impl Default for PingRules {
     }
 }
 
-/// The pings of one connection.
 #[derive(Debug)]
 pub(crate) struct Pings {
     rules: PingRules,

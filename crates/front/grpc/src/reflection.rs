@@ -49,7 +49,6 @@ where
     })
 }
 
-/// Answers a call.
 pub(crate) async fn answer(
     version: ReflectionVersion,
     request: Request<ReflectionRequests>,
@@ -64,15 +63,9 @@ pub(crate) async fn answer(
 
 /// The messages of such a call, framed anew once they are within their bounds.
 pub(crate) struct ReflectionRequests {
-    messages: Messages,
-    _guard: RequestGuard,
-}
-
-impl ReflectionRequests {
-    /// The guard counts the call.
-    pub fn new(messages: Messages, guard: RequestGuard) -> Self {
-        Self { messages, _guard: guard }
-    }
+    pub messages: Messages,
+    /// Counts the call.
+    pub _guard: RequestGuard,
 }
 
 impl http_body::Body for ReflectionRequests {

@@ -21,7 +21,6 @@ use crate::{
     told::Told,
 };
 
-/// A message of a stream, or the status that ends it.
 pub(crate) struct Reply {
     pub item: Result<Vec<Bytes>, Status>,
     /// Bytes to release from the backlog once it is sent.
@@ -31,14 +30,12 @@ pub(crate) struct Reply {
 /// What a reply takes beside its tensors and its id, about.
 pub(crate) const REPLY_WEIGHT: usize = 2 << 10;
 
-/// A reply on its way to the client.
 pub(crate) struct Outgoing {
     reply: Rendered,
     /// Bytes of the response that are counted to the stream until it is sent.
     pub size: usize,
 }
 
-/// A reply that is there, or one that is being made by another thread.
 enum Rendered {
     Ready(Box<Reply>),
     Rendering(Pin<Box<dyn Future<Output = Reply> + Send>>),
@@ -118,7 +115,6 @@ impl Outgoing {
         Self { size, ..self }
     }
 
-    /// Whether the reply is there.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Rendered::Rendering(rendering) = &mut self.reply {
             let reply = ready!(rendering.as_mut().poll(cx));
@@ -127,7 +123,6 @@ impl Outgoing {
         Poll::Ready(())
     }
 
-    /// The reply that is there.
     pub fn into_reply(self) -> Option<Reply> {
         match self.reply {
             Rendered::Ready(reply) => Some(*reply),
@@ -142,7 +137,6 @@ fn size_of(response: &Response) -> usize {
     response.byte_size()
 }
 
-/// What the replies to a request are called.
 struct Named {
     id: String,
     model: Arc<str>,

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use galatea_engine::{Engine, IndexEntry, LoadOverrides};
+use galatea_engine::{Engine, LoadOverrides};
 use galatea_frontend::{Action, Caller};
 use galatea_proto::inference::{
     ModelRepositoryParameter, RepositoryModelLoadRequest, RepositoryModelUnloadRequest,
-    model_repository_parameter::ParameterChoice, repository_index_response::ModelIndex,
+    model_repository_parameter::ParameterChoice,
 };
 use galatea_protocol::grpc::{Pieces, count_fields};
 use galatea_types::{Buffer, Error, Result};
 use prost::Message as _;
-use tonic::Status;
 
-use crate::{message::Message, status::status_of};
+use crate::message::Message;
 
 /// Requests that are not understood. Texts are Triton's.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -50,26 +49,15 @@ pub(crate) fn refuse_repository_name(name: &str) -> Result<()> {
     Err(RepositoryError::RepositoryName.into())
 }
 
-pub(crate) fn index_message(entry: IndexEntry) -> ModelIndex {
-    ModelIndex {
-        name: entry.name,
-        version: entry.version.map(|v| v.to_string()).unwrap_or_default(),
-        state: entry.state.unwrap_or_default().to_owned(),
-        reason: entry.reason,
-    }
-}
-
-/// Field number of `parameters` in the message.
 const LOAD_PARAMETERS: u32 = 3;
 /// Parameters of a load: the configuration, and the files of one model.
 const MAX_PARAMETERS: usize = 4096;
 
-/// The whole of RepositoryModelLoad.
-pub(crate) async fn load(engine: &Engine, message: Message, caller: &Caller) -> Result<(), Status> {
+pub(crate) async fn load(engine: &Engine, message: Message, caller: &Caller) -> Result<()> {
     let Message { bytes, memory: _held } = message;
-    let (name, overrides) = read_load(bytes).map_err(|e| status_of(&e))?;
-    caller.check(&Action::Control(&name)).map_err(|e| status_of(&e.into()))?;
-    engine.control().load(name, overrides).await.map_err(|e| status_of(&e))
+    let (name, overrides) = read_load(bytes)?;
+    caller.check(&Action::Control(&name))?;
+    engine.control().load(name, overrides).await
 }
 
 /// Which field cannot be read, and why.
@@ -94,18 +82,15 @@ pub(crate) async fn unload(
     engine: &Engine,
     request: RepositoryModelUnloadRequest,
     caller: &Caller,
-) -> Result<(), Status> {
-    let model = Action::Control(&request.model_name);
-    caller.check(&model).map_err(|e| status_of(&e.into()))?;
-    refuse_repository_name(&request.repository_name).map_err(|e| status_of(&e))?;
-    let unload_dependents =
-        unload_dependents(&request.parameters).map_err(|e| status_of(&e.into()))?;
+) -> Result<()> {
+    caller.check(&Action::Control(&request.model_name))?;
+    refuse_repository_name(&request.repository_name)?;
+    let unload_dependents = unload_dependents(&request.parameters)?;
     if unload_dependents {
         // Those may be any models.
-        caller.check(&Action::ControlServer).map_err(|e| status_of(&e.into()))?;
+        caller.check(&Action::ControlServer)?;
     }
-    let unloaded = engine.control().unload(request.model_name, unload_dependents);
-    unloaded.await.map_err(|e| status_of(&e))
+    engine.control().unload(request.model_name, unload_dependents).await
 }
 
 fn load_overrides(parameters: Parameters) -> Result<LoadOverrides, RepositoryError> {

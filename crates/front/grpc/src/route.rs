@@ -14,7 +14,7 @@ pub(crate) enum Route {
     ModelStreamInfer,
     RepositoryModelLoad,
     /// Any other call of the inference service.
-    Inference(ApiCategory),
+    Inference(&'static ShortMethod),
     HealthCheck,
     HealthWatch,
     Reflection(ReflectionVersion),
@@ -27,15 +27,23 @@ pub(crate) enum ReflectionVersion {
     V1Alpha,
 }
 
+/// A call with a short message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ShortMethod {
+    pub name: &'static str,
+    category: ApiCategory,
+    access: Action<'static>,
+}
+
 impl Route {
     /// `None`: there is no such call.
     pub fn of(path: &str) -> Option<Self> {
-        if let Some(method) = path.strip_prefix(INFERENCE) {
-            return match method {
+        if let Some(name) = path.strip_prefix(INFERENCE) {
+            return match name {
                 "ModelInfer" => Some(Self::ModelInfer),
                 "ModelStreamInfer" => Some(Self::ModelStreamInfer),
                 "RepositoryModelLoad" => Some(Self::RepositoryModelLoad),
-                method => category_of(method).map(Self::Inference),
+                name => SHORT.iter().find(|method| method.name == name).map(Self::Inference),
             };
         }
         match path.strip_prefix(REFLECTION) {
@@ -59,34 +67,24 @@ impl Route {
         match self {
             Self::ModelInfer | Self::ModelStreamInfer => ApiCategory::Inference,
             Self::RepositoryModelLoad => ApiCategory::ModelRepository,
-            Self::Inference(category) => category,
+            Self::Inference(method) => method.category,
             Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
             Self::Reflection(_) => ApiCategory::Metadata,
         }
     }
 
-    /// What a client must be allowed to make a call of this path, as far as that is known before its message is read.
-    pub fn access(self, path: &str) -> Action<'static> {
+    /// What a client must be allowed to make the call, as far as that is known before its message is read.
+    pub fn access(self) -> Action<'static> {
         match self {
             Self::ModelInfer | Self::ModelStreamInfer => Action::InferSomething,
             Self::RepositoryModelLoad => Action::ControlSomething,
             Self::HealthCheck | Self::HealthWatch => Action::Live,
             Self::Reflection(_) => Action::Reflection,
-            Self::Inference(category) => match (category, self.name(path)) {
-                (_, "ServerLive" | "ServerReady") => Action::Live,
-                (_, "ModelReady") => Action::SomethingReady,
-                (_, "ServerMetadata") => Action::ServerMetadata,
-                (_, "ModelMetadata" | "ModelConfig" | "ModelStatistics" | "RepositoryIndex") => {
-                    Action::ReadSomething
-                }
-                (_, "RepositoryModelUnload") => Action::ControlSomething,
-                _ => Action::ControlServer,
-            },
+            Self::Inference(method) => method.access,
         }
     }
 
-    /// What the log calls the call of this path.
-    pub fn name(self, path: &str) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::ModelInfer => "ModelInfer",
             Self::ModelStreamInfer => "ModelStreamInfer",
@@ -94,10 +92,7 @@ impl Route {
             Self::HealthCheck => "Check",
             Self::HealthWatch => "Watch",
             Self::Reflection(_) => "ServerReflectionInfo",
-            Self::Inference(_) => {
-                let method = path.strip_prefix(INFERENCE).unwrap_or_default();
-                OTHERS.iter().find(|(name, _)| *name == method).map_or("a call", |(name, _)| name)
-            }
+            Self::Inference(method) => method.name,
         }
     }
 
@@ -107,30 +102,29 @@ impl Route {
     }
 }
 
-/// The calls with short messages, by their group.
-const OTHERS: [(&str, ApiCategory); 17] = [
-    ("ServerLive", ApiCategory::Health),
-    ("ServerReady", ApiCategory::Health),
-    ("ModelReady", ApiCategory::Health),
-    ("ServerMetadata", ApiCategory::Metadata),
-    ("ModelMetadata", ApiCategory::Metadata),
-    ("ModelConfig", ApiCategory::ModelConfig),
-    ("ModelStatistics", ApiCategory::Statistics),
-    ("RepositoryIndex", ApiCategory::ModelRepository),
-    ("RepositoryModelUnload", ApiCategory::ModelRepository),
-    ("SystemSharedMemoryStatus", ApiCategory::SharedMemory),
-    ("SystemSharedMemoryRegister", ApiCategory::SharedMemory),
-    ("SystemSharedMemoryUnregister", ApiCategory::SharedMemory),
-    ("CudaSharedMemoryStatus", ApiCategory::SharedMemory),
-    ("CudaSharedMemoryRegister", ApiCategory::SharedMemory),
-    ("CudaSharedMemoryUnregister", ApiCategory::SharedMemory),
-    ("TraceSetting", ApiCategory::Trace),
-    ("LogSettings", ApiCategory::Logging),
-];
-
-fn category_of(method: &str) -> Option<ApiCategory> {
-    OTHERS.iter().find(|(name, _)| *name == method).map(|(_, category)| *category)
+const fn short(name: &'static str, category: ApiCategory, access: Action<'static>) -> ShortMethod {
+    ShortMethod { name, category, access }
 }
+
+static SHORT: [ShortMethod; 17] = [
+    short("ServerLive", ApiCategory::Health, Action::Live),
+    short("ServerReady", ApiCategory::Health, Action::Live),
+    short("ModelReady", ApiCategory::Health, Action::SomethingReady),
+    short("ServerMetadata", ApiCategory::Metadata, Action::ServerMetadata),
+    short("ModelMetadata", ApiCategory::Metadata, Action::ReadSomething),
+    short("ModelConfig", ApiCategory::ModelConfig, Action::ReadSomething),
+    short("ModelStatistics", ApiCategory::Statistics, Action::ReadSomething),
+    short("RepositoryIndex", ApiCategory::ModelRepository, Action::ReadSomething),
+    short("RepositoryModelUnload", ApiCategory::ModelRepository, Action::ControlSomething),
+    short("SystemSharedMemoryStatus", ApiCategory::SharedMemory, Action::ControlServer),
+    short("SystemSharedMemoryRegister", ApiCategory::SharedMemory, Action::ControlServer),
+    short("SystemSharedMemoryUnregister", ApiCategory::SharedMemory, Action::ControlServer),
+    short("CudaSharedMemoryStatus", ApiCategory::SharedMemory, Action::ControlServer),
+    short("CudaSharedMemoryRegister", ApiCategory::SharedMemory, Action::ControlServer),
+    short("CudaSharedMemoryUnregister", ApiCategory::SharedMemory, Action::ControlServer),
+    short("TraceSetting", ApiCategory::Trace, Action::ControlServer),
+    short("LogSettings", ApiCategory::Logging, Action::ControlServer),
+];
 
 #[cfg(test)]
 mod tests {
@@ -163,7 +157,7 @@ mod tests {
                     };
                     assert!(wanted.iter().any(|part| name.contains(part)), "{path}: {route:?}");
                     assert_eq!(route.is_stream(), method.client_streaming(), "{path}");
-                    assert_eq!(route.name(&path), method.name());
+                    assert_eq!(route.name(), method.name());
                     count += 1;
                 }
             }

@@ -6,7 +6,6 @@ use galatea_frontend::{Action, Caller, HeaderForwarding};
 use galatea_types::{ClientShare, Identity, InferRequest, Protocol, Result};
 use http::HeaderMap;
 
-/// The sender of the requests of one call.
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub caller: Caller,

@@ -12,7 +12,6 @@ use http::Response;
 
 use crate::{content::Content, patience::Patience, piece::Piece};
 
-/// Why a response does not reach its client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     #[error("its client has given it up")]

@@ -50,7 +50,6 @@ pub fn serve(
 /// Bytes that a connection opens with: the preface of HTTP/2, and the head of the settings behind it.
 const OPENING: usize = 24 + 9;
 
-/// What is served on every connection.
 struct GrpcService {
     http2: h2::server::Builder,
     keep_alive: KeepAliveRules,
@@ -63,7 +62,7 @@ impl Protocol for GrpcService {
     type Error = ConnectionError;
 
     fn in_flight(&self) -> &Arc<InFlight> {
-        self.dispatcher.in_flight()
+        &self.dispatcher.state.in_flight
     }
 
     fn framing(&self) -> Framing {
@@ -77,12 +76,13 @@ impl Protocol for GrpcService {
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), ConnectionError> {
-        let memory = self.dispatcher.memory();
+        let options = &self.dispatcher.state.options;
+        let memory = &options.memory;
         let unread = Unread::new(connection::MOST_UNREAD, memory);
         let pings = Pings::new(self.pings);
         let stream = Guarded::new(stream, pings, activity.clone(), unread.clone(), memory);
         let dispatcher = self.dispatcher.clone();
-        let account = dispatcher.client_limits().connection();
+        let account = options.client_limits.connection();
         let context =
             ConnectionContext { dispatcher, client, account, activity, unread: unread.clone() };
         let context = Arc::new(context);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use galatea_frontend::{Action, Caller};
 use galatea_proto::inference as pb;
-use galatea_protocol::{grpc::Pieces, parse_model_version};
+use galatea_protocol::{self as protocol, grpc::Pieces, parse_model_version};
 use galatea_types::Error;
 use tonic::Status;
 
 use crate::{
-    log_settings, message::decode, metadata, outgoing::MessageBody, repository, state::ServerState,
-    statistics, status::status_of,
+    log_settings, message::decode, outgoing::MessageBody, repository, state::ServerState,
+    status::status_of,
 };
 
 /// A call of the inference service with a short message: any but inference and loads.
@@ -30,7 +30,6 @@ fn not_supported<T>(_: T, what: &str) -> Reply<MessageBody> {
 }
 
 impl ShortCall {
-    /// Answers the call of a method with this message.
     pub async fn answer(&self, method: &str, message: Pieces) -> Reply<MessageBody> {
         let most = self.state.options.max_response_size;
         match method {
@@ -43,7 +42,8 @@ impl ShortCall {
             "ModelStatistics" => MessageBody::of(&self.statistics(decode(message)?).await?, most),
             "RepositoryIndex" => MessageBody::of(&self.index(decode(message)?).await?, most),
             "RepositoryModelUnload" => {
-                repository::unload(&self.state.engine, decode(message)?, &self.caller).await?;
+                let request = decode(message)?;
+                reply(repository::unload(&self.state.engine, request, &self.caller).await)?;
                 Ok(MessageBody::empty())
             }
             "LogSettings" => {
@@ -64,7 +64,7 @@ impl ShortCall {
 
     /// Whether the client may do that, now that the message says with which model.
     fn check(&self, action: &Action<'_>) -> Result<(), Status> {
-        self.caller.check(action).map_err(|error| status_of(&error.into()))
+        reply(self.caller.check(action).map_err(Error::from))
     }
 
     fn server_live(&self, _: pb::ServerLiveRequest) -> pb::ServerLiveResponse {
@@ -88,7 +88,12 @@ impl ShortCall {
     }
 
     fn server_metadata(&self, _: pb::ServerMetadataRequest) -> pb::ServerMetadataResponse {
-        metadata::server_metadata(&self.state.engine)
+        let engine = &self.state.engine;
+        protocol::server_metadata(
+            &engine.options().server_id,
+            engine.version(),
+            engine.extensions(),
+        )
     }
 
     fn model_metadata(
@@ -98,7 +103,11 @@ impl ShortCall {
         self.check(&Action::Read(&request.name))?;
         let found = parse_model_version(&request.version)
             .and_then(|version| Ok((self.state.engine.model(&request.name, version)?, version)));
-        reply(found.map(|(model, version)| metadata::model_metadata(&model, version)))
+        // A version that is asked for is the only one shown.
+        reply(found.map(|(model, version)| match version {
+            Some(version) => protocol::model_metadata(model.config(), &[version]),
+            None => protocol::model_metadata(model.config(), &model.ready_versions()),
+        }))
     }
 
     fn model_config(&self, request: pb::ModelConfigRequest) -> Reply<pb::ModelConfigResponse> {
@@ -120,10 +129,10 @@ impl ShortCall {
         let list = move || {
             let name = (!request.name.is_empty()).then_some(request.name.as_str());
             let version = parse_model_version(&request.version)?;
-            let mut entries = engine.statistics(name, name.and(version))?;
-            entries.retain(|entry| caller.may_read(&entry.name));
-            let model_stats = entries.into_iter().map(statistics::model_statistics).collect();
-            Ok(pb::ModelStatisticsResponse { model_stats })
+            let entries = engine.statistics(name, name.and(version))?.into_iter();
+            let shown = entries.filter(|entry| caller.may_read(&entry.name));
+            let stats = shown.map(|e| protocol::model_statistics(e.name, e.version, &e.statistics));
+            Ok(pb::ModelStatisticsResponse { model_stats: stats.collect() })
         };
         reply(self.state.engine.control().query(list).await.flatten())
     }
@@ -135,10 +144,10 @@ impl ShortCall {
         let (engine, caller) = (self.state.engine.clone(), self.caller.clone());
         let list = move || {
             repository::refuse_repository_name(&request.repository_name)?;
-            let mut entries = engine.repository_index(request.ready)?;
-            entries.retain(|entry| caller.may_read(&entry.name));
-            let models = entries.into_iter().map(repository::index_message).collect();
-            Ok(pb::RepositoryIndexResponse { models })
+            let entries = engine.repository_index(request.ready)?.into_iter();
+            let shown = entries.filter(|entry| caller.may_read(&entry.name));
+            let rows = shown.map(|e| protocol::index_row(e.name, e.version, e.state, e.reason));
+            Ok(pb::RepositoryIndexResponse { models: rows.collect() })
         };
         reply(self.state.engine.control().query(list).await.flatten())
     }

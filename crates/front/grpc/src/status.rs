@@ -12,7 +12,6 @@ use tonic::{Code, Status, metadata::MetadataMap};
 const MAX_TEXT: usize = 6 << 10;
 const CUT: &str = " ... (shortened)";
 
-/// The status of an error: its code and its text.
 pub(crate) fn status_of(error: &Error) -> Status {
     let code = match AccessError::of(error) {
         Some(refused) => code_of_refusal(refused),

@@ -14,7 +14,6 @@ use galatea_frontend::{
 use galatea_protocol::grpc::RequestMessage;
 use galatea_types::{Error, MemoryReservation, Result};
 use http::HeaderMap;
-use tokio::time::Sleep;
 use tonic::Status;
 
 use crate::{
@@ -25,6 +24,7 @@ use crate::{
     sender::Sender,
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
+    timer::{self, Timer},
     told::Told,
 };
 
@@ -56,7 +56,7 @@ pub(crate) struct InferStream {
     /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
     /// before the model had the request never do.
     is_strict: bool,
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Timer>,
     responses: ResponseReceiver,
     /// Requests answered in order, from number `first_ordered` on.
     ordered: VecDeque<Ordered>,
@@ -100,21 +100,17 @@ struct Read {
 
 type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 
-/// The bytes of a message.
 type Item = Result<Vec<Bytes>, Status>;
 
 impl InferStream {
     /// Of a call with this head, whose requests come as `messages`.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the deadline is tokio's time, which tests can move"
-    )]
     pub fn new(
         state: &Arc<ServerState>,
         headers: &HeaderMap,
         InferHead { deadline, format }: InferHead,
         messages: Messages,
         sender: Sender,
+        told: Told,
     ) -> Self {
         let is_strict = headers.get("triton_grpc_error").is_some_and(|v| v == "true");
         let options = &state.options;
@@ -129,7 +125,7 @@ impl InferStream {
             end: None,
             preparing: None,
             is_strict,
-            deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into()))),
+            deadline: deadline.map(|at| timer::at(at.into())),
             responses,
             ordered: VecDeque::new(),
             first_ordered: 0,
@@ -139,15 +135,10 @@ impl InferStream {
             outstanding: 0,
             memory: options.memory.reservation(),
             is_done: false,
-            told: Told::default(),
+            told,
             in_flight: None,
             _open: state.streams.begin(),
         }
-    }
-
-    /// The same, told of by `told`.
-    pub fn told_of_by(self, told: Told) -> Self {
-        Self { told, ..self }
     }
 
     /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
@@ -363,7 +354,6 @@ impl InferStream {
         }
     }
 
-    /// The reply that is next, if there is one.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Option<Poll<Reply>> {
         if self.ready.front_mut()?.poll(cx).is_pending() {
             return Some(Poll::Pending);

@@ -14,7 +14,6 @@ const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
 /// What the log calls one that there is not.
 const UNKNOWN_CALL: &str = "an unknown gRPC call";
 
-/// A call, until it is answered.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub exchange: Exchange,
@@ -45,7 +44,7 @@ impl Told {
         if route.is_some_and(|route| route.category() == ApiCategory::Health) {
             exchange.is_routine();
         }
-        let name = route.map_or(UNKNOWN_CALL, |route| route.name(call.path));
+        let name = route.map_or(UNKNOWN_CALL, Route::name);
         Self { exchange, name, ..Self::default() }
     }
 
@@ -54,7 +53,6 @@ impl Told {
         Self { exchange: std::mem::take(&mut self.exchange), name: self.name, ..Self::default() }
     }
 
-    /// One that tells of a request of the call.
     pub fn of_request(&self) -> Self {
         Self { exchange: self.exchange.of_same_call(), name: self.name, ..Self::default() }
     }
@@ -63,16 +61,16 @@ impl Told {
         Call { protocol: PROTOCOL, method: "", path: self.name }
     }
 
-    /// It was refused, or has failed.
-    pub fn refused(&mut self, status: Status) -> Status {
-        let answer = Answer {
-            status: number(status.code()),
-            bytes: 0,
-            is_good: false,
-            failure: Some((code_of(status.code()), status.message())),
-        };
+    /// It was answered with this code, and a message of so many bytes.
+    fn finish(&mut self, code: tonic::Code, bytes: u64, failure: Option<(Code, &str)>) {
+        let is_good = code == tonic::Code::Ok;
+        let answer = Answer { status: number(code), bytes, is_good, failure };
         let call = self.call();
         self.exchange.finish(|| call, &answer);
+    }
+
+    pub fn refused(&mut self, status: Status) -> Status {
+        self.finish(status.code(), 0, Some((code_of(status.code()), status.message())));
         status
     }
 
@@ -84,11 +82,8 @@ impl Told {
         let error = Error::from(error);
         let status = status_of(&error);
         let text = format!("{} (client {peer})", error.message());
-        let failure = Some((error.code(), text.as_str()));
-        let answer = Answer { status: number(status.code()), bytes: 0, is_good: false, failure };
-        let call = self.call();
         self.exchange.is_of_interest();
-        self.exchange.finish(|| call, &answer);
+        self.finish(status.code(), 0, Some((error.code(), &text)));
         status
     }
 
@@ -118,12 +113,8 @@ impl Told {
         }
     }
 
-    /// It was answered, with a message of so many bytes.
     pub fn succeeded(&mut self, bytes: u64) {
-        let answer =
-            Answer { status: number(tonic::Code::Ok), bytes, is_good: true, failure: None };
-        let call = self.call();
-        self.exchange.finish(|| call, &answer);
+        self.finish(tonic::Code::Ok, bytes, None);
     }
 
     /// It is a request of so many bytes, about this.
@@ -150,14 +141,7 @@ impl Told {
     /// Its last response has been made, or there is none, for this reason.
     pub fn ended(&mut self, error: Option<&Error>) {
         let status = error.map_or(self.status, |error| status_of(error).code());
-        let answer = Answer {
-            status: number(status),
-            bytes: 0,
-            is_good: status == tonic::Code::Ok,
-            failure: error.map(|error| (error.code(), error.message())),
-        };
-        let call = self.call();
-        self.exchange.finish(|| call, &answer);
+        self.finish(status, 0, error.map(|error| (error.code(), error.message())));
     }
 
     /// A stream has ended. What its requests were answered is told already.

@@ -14,7 +14,6 @@ use galatea_frontend::{CompressionFormat, Subject};
 use galatea_protocol::grpc::Envelope;
 use galatea_types::{Error, InferResponse, Result};
 use http::Response;
-use tokio::time::Sleep;
 use tonic::Status;
 
 use crate::{
@@ -26,10 +25,10 @@ use crate::{
     sender::Sender,
     state::ServerState,
     status::status_of,
+    timer::{self, Timer},
     told::Told,
 };
 
-/// A call of ModelInfer that is being answered.
 pub(crate) struct UnaryInfer {
     state: Arc<ServerState>,
     head: InferHead,
@@ -57,7 +56,7 @@ struct Executing {
     answer: UnaryAnswer,
     /// Until the answer is there.
     running: Option<Running>,
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Timer>,
 }
 
 impl UnaryInfer {
@@ -117,7 +116,6 @@ impl UnaryInfer {
 }
 
 impl UnaryInfer {
-    /// The message is there.
     fn decode(&mut self, message: Message) -> Result<(), Status> {
         self.told.exchange.has_received(message.bytes.remaining());
         let mut subject = Subject::default();
@@ -136,11 +134,6 @@ impl UnaryInfer {
         self.submit(decoded, subject)
     }
 
-    /// Hands the request to its model.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the deadline is tokio's time, which tests can move"
-    )]
     fn submit(&mut self, decoded: Result<Decoded>, subject: Subject) -> Result<(), Status> {
         let exchange = &mut self.told.exchange;
         if let Some(known) = exchange.subject() {
@@ -148,7 +141,7 @@ impl UnaryInfer {
         }
         let submitted = decoded.and_then(|decoded| decoded.submit_unary(exchange));
         let (running, answer) = submitted.map_err(|e| status_of(&e))?;
-        let deadline = self.head.deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
+        let deadline = self.head.deadline.map(|at| timer::at(at.into()));
         self.stage = Stage::Answer(Executing { answer, running: Some(running), deadline });
         Ok(())
     }

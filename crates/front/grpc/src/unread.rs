@@ -13,7 +13,7 @@ pub(crate) const STEP: usize = 64 << 10;
 /// Bytes of calls that were received and that no call has read: they wait in memory, and are counted for it.
 ///
 /// What was received for calls that ended early is counted too, until no call is open: it is gone by then.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unread {
     received: AtomicUsize,
     read: AtomicUsize,
@@ -28,26 +28,17 @@ pub(crate) struct Unread {
 impl Unread {
     /// Of a connection that may have `most` bytes unread.
     pub fn new(most: usize, budget: &Arc<MemoryBudget>) -> Arc<Self> {
-        Arc::new(Self {
-            received: AtomicUsize::new(0),
-            read: AtomicUsize::new(0),
-            readers: AtomicUsize::new(0),
-            most,
-            counted: AtomicUsize::new(0),
-            memory: Mutex::new(budget.reservation()),
-        })
+        Arc::new(Self { most, memory: Mutex::new(budget.reservation()), ..Self::default() })
     }
 
     pub fn bytes(&self) -> usize {
         self.received.load(Relaxed).saturating_sub(self.read.load(Relaxed)).min(self.most)
     }
 
-    /// The bytes that are counted to the budget.
     fn counted(&self) -> usize {
         self.counted.load(Relaxed)
     }
 
-    /// How many bytes have come since the connection began.
     pub fn received_in_all(&self) -> usize {
         self.received.load(Relaxed)
     }
@@ -70,7 +61,6 @@ impl Unread {
         self.counted.store(bytes, Relaxed);
     }
 
-    /// A call that will read.
     pub fn reader(self: &Arc<Self>) -> Reader {
         self.readers.fetch_add(1, Relaxed);
         Reader(self.clone())

@@ -43,7 +43,6 @@ impl Wakeups {
     }
 }
 
-/// One part of a task.
 #[derive(Debug)]
 pub(crate) struct Part {
     wake_ups: Arc<Wakeups>,
@@ -58,7 +57,6 @@ impl Part {
         Arc::new(Self { wake_ups: wake_ups.clone(), place, is_woken: AtomicBool::new(false) })
     }
 
-    /// Whether it is to be polled.
     pub fn is_woken(&self) -> bool {
         self.is_woken.load(Ordering::Acquire)
     }

@@ -1,7 +1,5 @@
 //! Compressed bodies of inference requests and responses: gzip and deflate, as the headers say.
 
-use std::io;
-
 use bytes::Bytes;
 use galatea_frontend::{CompressionFormat, HeavyWork};
 use galatea_http1::{RequestHead, visible_text};
@@ -14,10 +12,6 @@ use crate::{
     },
     state::ServerState,
 };
-
-/// Responses from this size on are not compressed on the connection's thread: that takes ten times as long as other
-/// work on as many bytes.
-const LONG: usize = 8 << 10;
 
 /// The format of a request's body, if it has one; `Err` for one that the server does not understand.
 pub(crate) fn format_of_request(
@@ -108,15 +102,8 @@ pub(crate) async fn compress(
     format: CompressionFormat,
     pieces: Vec<Bytes>,
 ) -> Option<Vec<u8>> {
-    let size: usize = pieces.iter().map(Bytes::len).sum();
-    let work = move || format.compress(&pieces);
-    let result = if size < LONG {
-        work()
-    } else {
-        let result = state.options.heavy_work.run(work).await;
-        result.unwrap_or_else(|error| Err(io::Error::other(error)))
-    };
-    result.inspect_err(|e| log::warn!("failed to compress a response: {e}")).ok()
+    let compressed = format.compress_at(&state.options.heavy_work, pieces).await;
+    compressed.inspect_err(|e| log::warn!("failed to compress a response: {e}")).ok()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use galatea_types::LockExt;
 use http::Method;
 
 use crate::{
-    io::{Rest, error::ConnectionError},
+    io::{ConnectionError, Rest},
     response::{Response, body::Body},
     service::Service,
     state::Connection,
@@ -131,7 +131,6 @@ async fn answer_unless_gone(
     .await
 }
 
-/// Answers what is no request.
 async fn refuse(
     connection: &Connection,
     version: Version,
@@ -140,7 +139,7 @@ async fn refuse(
     let Some(status) = error.status() else { return Ok(()) };
     let mut response = ResponseHead::new(status);
     Course { version, keeps_alive: false, ..Course::default() }.announce(&mut response);
-    response.write(version, &Method::GET, Some(0), connection.io.lock_unpoisoned().text());
+    response.write(version, &Method::GET, Some(0), connection.io.lock_unpoisoned().output.text());
     poll_fn(|context| connection.io.lock_unpoisoned().poll_shutdown(context)).await?;
     Ok(())
 }
@@ -159,7 +158,7 @@ async fn send(
     let mut body = (encoding != Encoding::Nothing).then_some(response.body);
     let mut rest = {
         let mut io = connection.io.lock_unpoisoned();
-        response.head.write(course.version, method, length, io.text());
+        response.head.write(course.version, method, length, io.output.text());
         Rest::of(&io, head)
     };
     let _receiving = matches!(rest, Rest::Discarded(_)).then(|| activity.receive());
@@ -177,11 +176,10 @@ async fn send(
         }
     })
     .await?;
-    let is_broken = connection.io.lock_unpoisoned().is_broken();
+    let is_broken = connection.io.lock_unpoisoned().is_broken;
     Ok(keeps_alive && !is_broken && encoding != Encoding::UntilClose)
 }
 
-/// Sends what there is of the body, as it comes.
 fn poll_send(
     connection: &Connection,
     context: &mut Context<'_>,
@@ -209,16 +207,16 @@ fn take_pieces(
     encoding: Encoding,
 ) -> bool {
     while let Some(open) = body {
-        let has_room = connection.io.lock_unpoisoned().has_room();
+        let has_room = connection.io.lock_unpoisoned().output.has_room();
         if !has_room {
             return false;
         }
         let Poll::Ready(piece) = open.poll_piece(context) else { return true };
         let is_last = piece.is_none() || open.is_ended();
         let mut io = connection.io.lock_unpoisoned();
-        io.push(piece.unwrap_or_default(), encoding);
+        io.output.push(piece.unwrap_or_default(), encoding);
         if is_last {
-            io.end(encoding);
+            io.output.end(encoding);
             *body = None;
         }
     }

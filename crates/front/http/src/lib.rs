@@ -37,7 +37,7 @@ mod server;
 mod service;
 mod state;
 
-pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, PathPatternError, SageMakerModels};
+pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, SageMakerModels};
 pub use galatea_console::SharedAbout;
 pub use options::HttpOptions;
 pub use server::{serve, serve_cloud, serve_metrics};

@@ -14,7 +14,7 @@ use http::StatusCode;
 use crate::{
     cloud::CloudFrontEnd,
     connection,
-    io::error::ConnectionError,
+    io::ConnectionError,
     options::HttpOptions,
     service::{Content, Service},
     state::PROTOCOL,
@@ -29,16 +29,7 @@ pub fn serve(
     engine: &Arc<Engine>,
     options: &HttpOptions,
 ) -> io::Result<FrontEnd> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = FrontEndOptions {
-        name: "http",
-        thread_count: options.thread_count.clamp(1, cores),
-        accepts_while_draining: false,
-        limits: options.limits.clone(),
-        uses_reserve: false,
-    };
-    let service = Service::new(Content::Inference, engine, options);
-    FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
+    start("http", listener.into(), engine, options, Content::Inference)
 }
 
 /// Serves a cloud platform on `listener` as [`serve`] serves clients, without TLS: the platform calls from the same machine,
@@ -49,16 +40,7 @@ pub fn serve_cloud(
     options: &HttpOptions,
     platform: CloudFrontEnd,
 ) -> io::Result<FrontEnd> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = FrontEndOptions {
-        name: "cloud",
-        thread_count: options.thread_count.clamp(1, cores),
-        accepts_while_draining: false,
-        limits: options.limits.clone(),
-        uses_reserve: false,
-    };
-    let service = Service::new(Content::Cloud(platform), engine, options);
-    FrontEnd::start(listener.into(), PortTransport::new(None), service, threads)
+    start("cloud", listener.into(), engine, options, Content::Cloud(platform))
 }
 
 /// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`]. A few of the server's
@@ -68,20 +50,32 @@ pub fn serve_metrics(
     engine: &Arc<Engine>,
     options: &HttpOptions,
 ) -> io::Result<FrontEnd> {
+    start("metrics", listener.into(), engine, options, Content::Metrics)
+}
+
+fn start(
+    name: &'static str,
+    listener: Listener,
+    engine: &Arc<Engine>,
+    options: &HttpOptions,
+    content: Content,
+) -> io::Result<FrontEnd> {
+    let most = thread::available_parallelism().map_or(1, usize::from);
+    let of_clients = options.thread_count.clamp(1, most);
+    let (thread_count, tls) = match content {
+        Content::Inference => (of_clients, options.tls.clone()),
+        Content::Cloud(_) => (of_clients, None),
+        Content::Metrics => (1, options.metrics_tls.clone()),
+    };
     let threads = FrontEndOptions {
-        name: "metrics",
-        thread_count: 1,
+        name,
+        thread_count,
         accepts_while_draining: false,
         limits: options.limits.clone(),
-        uses_reserve: true,
+        uses_reserve: matches!(content, Content::Metrics),
     };
-    let service = Service::new(Content::Metrics, engine, options);
-    FrontEnd::start(
-        listener.into(),
-        PortTransport::new(options.metrics_tls.clone()),
-        service,
-        threads,
-    )
+    let service = Service::new(content, engine, options);
+    FrontEnd::start(listener, PortTransport::new(tls), service, threads)
 }
 
 impl Protocol for Service {

@@ -13,7 +13,7 @@ use crate::{
         CloudFrontEnd, Destination, SageMakerModels,
         many_models::{self, ModelsCall},
     },
-    handlers::{console, generate, infer, log_settings, management, metrics, repository},
+    handlers::{console, generate, infer, management, metrics, repository},
     options::HttpOptions,
     request::{
         admission,
@@ -29,7 +29,6 @@ use crate::{
     state::{Connection, ServerState},
 };
 
-/// Which program answers.
 const PROGRAM: &str = product::NAME_SLASH_VERSION;
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
@@ -38,7 +37,6 @@ const REQUEST: &str = "an HTTP request";
 const STARTING: &str =
     "Server is starting: models are being loaded, and too many requests wait for them";
 
-/// What is served.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Inference,
@@ -46,7 +44,6 @@ pub(crate) enum Content {
     Cloud(CloudFrontEnd),
 }
 
-/// Answers requests; shared by all connections of a server.
 pub(crate) struct Service {
     pub state: ServerState,
     content: Content,
@@ -152,7 +149,7 @@ impl Service {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
             Destination::Models(models, call) => self.answer_models(models, call, received).await,
             Destination::Metrics => {
-                match admission::refusal(&self.state, received, Action::Metrics, TEXT) {
+                match admission::refusal(&self.state, received, Action::Metrics, TEXT, false) {
                     Some(refusal) => refusal,
                     None => metrics::of_engine(&self.state.engine, received.sender.head),
                 }
@@ -168,7 +165,8 @@ impl Service {
         call: ModelsCall<'_>,
         received: &mut Received<'_>,
     ) -> Response {
-        if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT) {
+        if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT, false)
+        {
             return refusal;
         }
         if let Some(refusal) = self.restriction(call.category(), received.sender.head) {
@@ -184,7 +182,9 @@ impl Service {
     }
 
     fn answer_metrics(&self, received: &mut Received<'_>) -> Response {
-        if let Some(refusal) = admission::refusal(&self.state, received, Action::Metrics, TEXT) {
+        if let Some(refusal) =
+            admission::refusal(&self.state, received, Action::Metrics, TEXT, false)
+        {
             return refusal;
         }
         received.exchange.is_routine();
@@ -217,35 +217,33 @@ impl Service {
         received: &mut Received<'_>,
     ) -> Response {
         note_subject(route, &mut received.exchange);
-        let content_type = route.early_error_type();
-        if let Some(refusal) =
-            admission::refusal(&self.state, received, route.access(), content_type)
+        let (rules, error_type) = (route.rules(), route.early_error_type());
+        let state = &self.state;
+        if let Some(refusal) = admission::refusal(state, received, rules.access, error_type, false)
         {
             return refusal;
         }
-        if route.category() == ApiCategory::Health {
+        if rules.category == ApiCategory::Health {
             received.exchange.is_routine();
         }
-        if let Some(refusal) = self.restriction(route.category(), received.sender.head) {
+        if let Some(refusal) = self.restriction(rules.category, received.sender.head) {
             return refusal;
         }
-        if route.category() != ApiCategory::Health
-            && let Some(refusal) =
-                admission::refusal_by_limits(&self.state, received, route.early_error_type())
+        if rules.category != ApiCategory::Health
+            && let Some(refusal) = admission::refusal_by_limits(state, received, error_type)
         {
             return refusal;
         }
-        if !route.allows(method) {
-            return method_not_allowed(route.early_error_type());
+        if !rules.methods.contains(method) {
+            return method_not_allowed(error_type);
         }
         if route.changes_server(method)
             && let Some(refusal) = same_site::refusal(received.sender.head)
         {
             return refusal;
         }
-        let state = &self.state;
         if !matches!(route, Route::Live | Route::Ready)
-            && let Some(refusal) = self.refusal(route.early_error_type()).await
+            && let Some(refusal) = self.refusal(error_type).await
         {
             return refusal;
         }
@@ -256,7 +254,7 @@ impl Service {
                 generate::respond(state, model, received, has_events).await
             }
             Route::Model(ModelAction::Ready, model) => management::model_ready(state, model).await,
-            Route::Logging => log_settings::respond(state, method, received).await,
+            Route::Logging => management::log_settings(state, method, received).await,
             Route::AllStatistics => management::all_statistics(state, received).await,
             Route::RepositoryIndex => repository::index(state, received).await,
             Route::Load(name) => repository::load(state, name.to_owned(), received).await,

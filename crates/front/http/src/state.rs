@@ -12,7 +12,6 @@ use crate::{
     options::HttpOptions,
 };
 
-/// The name of the protocol in the log.
 pub(crate) const PROTOCOL: &str = "http";
 
 /// One per server, for all connections.
@@ -41,7 +40,6 @@ pub(crate) struct Connection {
 }
 
 impl ServerState {
-    /// A new connection.
     pub fn connection(
         &self,
         stream: Box<dyn Stream>,
@@ -61,7 +59,6 @@ impl ServerState {
         !self.in_flight.is_closed() && self.engine.is_live()
     }
 
-    /// How long the JSON of a request may be.
     pub fn json_limit(&self) -> SizeLimit {
         SizeLimit::of_json(self.options.max_input_size)
     }

@@ -243,6 +243,7 @@ impl RequestHead {
 const CONTENT_LENGTH: &str = "content-length";
 
 /// What the headers say about the body and the connection.
+#[derive(Default)]
 struct Meaning {
     version: Version,
     has_host: bool,
@@ -259,18 +260,7 @@ struct Meaning {
 
 impl Meaning {
     fn new(version: Version) -> Self {
-        Self {
-            version,
-            has_host: false,
-            has_length: false,
-            length: None,
-            is_encoded: false,
-            is_chunked: false,
-            has_unknown_coding: false,
-            asks_to_close: false,
-            keeps_alive: version == Version::Http11,
-            expects_continue: false,
-        }
+        Self { version, keeps_alive: version == Version::Http11, ..Self::default() }
     }
 
     /// Looks at the next header. `false`: it says again what is known.

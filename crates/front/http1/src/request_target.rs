@@ -4,7 +4,6 @@ use http::Uri;
 
 use crate::HeadError;
 
-/// Path and query of a target.
 pub(crate) enum Target {
     /// The path is the first so many bytes, and the query what follows the question mark behind it.
     Plain {

@@ -104,11 +104,6 @@ impl AnswerPlan {
         self.wants_empty_final
     }
 
-    /// Whether the first dimension of the outputs is the batch.
-    pub fn is_batched(&self) -> bool {
-        self.is_batched
-    }
-
     /// How an output is returned.
     pub fn form_of(&self, output: &str) -> &AnswerForm {
         let planned = self.outputs.iter().find(|planned| &*planned.name == output);

@@ -126,7 +126,6 @@ impl fmt::Display for Score {
     }
 }
 
-/// The elements of an output, where they lie.
 struct Scores<'d> {
     data: &'d [u8],
     element_size: usize,
@@ -146,7 +145,6 @@ impl Scores<'_> {
     }
 }
 
-/// The elements that are ranked together.
 struct Row<'s> {
     scores: &'s Scores<'s>,
     start: usize,

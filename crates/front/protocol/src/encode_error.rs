@@ -5,7 +5,6 @@ use std::{collections::TryReserveError, sync::Arc};
 use galatea_types::{Code, DataType, Error, Shape};
 use thiserror::Error;
 
-/// An output that has no such form.
 #[derive(Debug, Error)]
 pub(crate) enum EncodeError {
     #[error(

@@ -7,6 +7,7 @@
 mod answer_form;
 mod classification;
 mod encode_error;
+mod messages;
 mod model_version;
 mod status;
 mod taken;
@@ -17,5 +18,6 @@ pub mod grpc;
 pub mod http;
 
 pub use answer_form::{AnswerForm, AnswerPlan};
+pub use messages::{index_row, model_metadata, model_statistics, server_metadata};
 pub use model_version::parse_model_version;
 pub use status::{grpc_code, http_status};

@@ -2,7 +2,6 @@
 
 use galatea_types::{Error, Result};
 
-/// A text that is no version.
 #[derive(Debug, thiserror::Error)]
 enum InvalidVersion {
     #[error("invalid model version specified '{0}' , version should be an integral value > 0")]

@@ -53,7 +53,6 @@ struct Shared {
     someone_came: Condvar,
 }
 
-/// Who watches.
 #[derive(Default)]
 struct Hall {
     /// They have the state, and get each change.
@@ -104,17 +103,11 @@ impl Console {
         about: SharedAbout,
         restricted: Vec<&'static str>,
     ) -> Self {
-        Self::with_interval(engine, connections, about, restricted, INTERVAL)
+        Self::of(Shared::new(engine, connections, about, restricted, INTERVAL))
     }
 
-    fn with_interval(
-        engine: &Arc<Engine>,
-        connections: Arc<ConnectionLimits>,
-        about: SharedAbout,
-        restricted: Vec<&'static str>,
-        interval: Duration,
-    ) -> Self {
-        let shared = Arc::new(Shared::new(engine, connections, about, restricted, interval));
+    fn of(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
         // Who watches later asks for a thread again.
         if let Err(error) = shared.ensure_thread(&mut shared.hall.lock_unpoisoned()) {
             log::warn!("the console has no history: its thread cannot be started: {error}");
@@ -207,7 +200,6 @@ impl Shared {
         }
     }
 
-    /// Does what is due now.
     fn step(&self, watch: &mut Watch, history: &mut History, engine: &Engine) {
         // Of those who watch, a sample is never of a time before the last point: what comes since then is told once.
         let may_sample = watch.sampler.is_none() || self.clock.now() >= watch.next_at;
@@ -232,7 +224,7 @@ impl Shared {
         } else if count == 0 {
             sampler.rest();
         } else {
-            sampler.sample(engine, count);
+            sampler.sample(self, engine, count);
             let change = sampler.change();
             self.hall.lock_unpoisoned().send(&change);
         }
@@ -245,10 +237,10 @@ impl Shared {
         }
         let sampler = watch.sampler.get_or_insert_with(|| {
             watch.next_at = self.clock.now() + self.interval;
-            Sampler::new(self)
+            Sampler::new(self.clock.now())
         });
         watch.empty_looks = 0;
-        let state = sampler.state(engine, history);
+        let state = sampler.state(self, engine, history);
         // They leave the newcomers only now: the limit counts them while their state is written.
         let mut hall = self.hall.lock_unpoisoned();
         let newcomers = std::mem::take(&mut hall.newcomers);

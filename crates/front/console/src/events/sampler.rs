@@ -7,13 +7,12 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::Engine;
-use galatea_frontend::{ConnectionLimits, FailedCall, recent_failures};
-use galatea_types::Clock;
+use galatea_frontend::{FailedCall, recent_failures};
 use serde::Serialize;
 
 use super::Shared;
 use crate::{
-    about::{About, SharedAbout},
+    about::About,
     history::History,
     state::{Change, FailureRow, Models, ServerRow, State},
     words::millis,
@@ -24,11 +23,6 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What was sampled last, and its texts.
 pub(super) struct Sampler {
-    started: Instant,
-    connections: Arc<ConnectionLimits>,
-    restricted: Vec<&'static str>,
-    clock: Clock,
-    shared_about: SharedAbout,
     about: About,
     has_new_about: bool,
     models: Models,
@@ -46,19 +40,14 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub fn new(shared: &Shared) -> Self {
+    pub fn new(now: Instant) -> Self {
         Self {
-            started: shared.started,
-            connections: shared.connections.clone(),
-            restricted: shared.restricted.clone(),
-            clock: shared.clock.clone(),
-            shared_about: shared.about.clone(),
             about: About::default(),
             has_new_about: false,
             models: Models::default(),
             server: None,
             sequence: 0,
-            sampled_at: shared.clock.now(),
+            sampled_at: now,
             last_failure: recent_failures().count(),
             new_failures: Vec::new(),
             is_stale: false,
@@ -66,19 +55,18 @@ impl Sampler {
         }
     }
 
-    /// Reads everything again.
-    pub fn sample(&mut self, engine: &Engine, watchers: usize) {
-        let now = self.clock.now();
+    pub fn sample(&mut self, shared: &Shared, engine: &Engine, watchers: usize) {
+        let now = shared.clock.now();
         let elapsed = now.saturating_duration_since(self.sampled_at);
         (self.sampled_at, self.state, self.is_stale) = (now, None, false);
         self.sequence += 1;
         self.models.sample(engine, elapsed);
-        let uptime = self.clock.since(self.started);
-        let about = self.shared_about.newer_than(Some(self.about.revision));
+        let uptime = shared.clock.since(shared.started);
+        let about = shared.about.newer_than(Some(self.about.revision));
         self.has_new_about = about.is_some();
         self.about = about.unwrap_or_else(|| std::mem::take(&mut self.about));
-        let connections = &self.connections;
-        let server = ServerRow::of(engine, uptime, connections, watchers, &self.restricted);
+        let (connections, restricted) = (&shared.connections, &shared.restricted);
+        let server = ServerRow::of(engine, uptime, connections, watchers, restricted);
         self.server = Some(server);
         self.new_failures = recent_failures().since(self.last_failure);
         if let Some(last) = self.new_failures.last() {
@@ -110,9 +98,9 @@ impl Sampler {
     }
 
     /// The whole of the last sample as an event; one that there is none of yet is taken here.
-    pub fn state(&mut self, engine: &Engine, history: &History) -> Bytes {
+    pub fn state(&mut self, shared: &Shared, engine: &Engine, history: &History) -> Bytes {
         if self.server.is_none() || self.is_stale {
-            self.sample(engine, 1);
+            self.sample(shared, engine, 1);
         }
         let Self { server: Some(server), state, .. } = self else { return Bytes::new() };
         if let Some(known) = state {

@@ -28,13 +28,13 @@ fn next(watcher: &mut Watcher) -> Option<String> {
 #[test]
 fn who_comes_gets_the_state_and_then_changes() {
     let engine = engine();
-    let console = Console::with_interval(
+    let console = Console::of(Shared::new(
         &engine,
         Arc::default(),
         SharedAbout::default(),
         vec!["trace"],
         Duration::from_millis(300),
-    );
+    ));
     let mut first = console.watch().expect("room");
     let state = next(&mut first).expect("an event");
     assert!(state.starts_with("event: state\ndata: {\"sequence\":1,"), "{state}");
@@ -88,13 +88,13 @@ fn nothing_is_recorded_when_nobody_watches_and_the_events_end_when_the_engine_go
     let console = {
         let engine = engine();
         let often = Duration::from_millis(20);
-        let console = Console::with_interval(
+        let console = Console::of(Shared::new(
             &engine,
             Arc::default(),
             SharedAbout::default(),
             Vec::new(),
             often,
-        );
+        ));
         let mut watcher = console.watch().expect("room");
         next(&mut watcher).expect("an event");
         drop(watcher);

@@ -29,7 +29,6 @@ const MOST_MODELS: usize = 500;
 const BYTES_OF_MODEL: usize = 7_200;
 const _: () = assert!(MOST_POINTS * size_of::<Point>() == BYTES_OF_MODEL);
 
-/// The figures of the last quarter of an hour.
 pub(crate) struct History {
     clock: Clock,
     /// When the last point was taken.
@@ -70,7 +69,6 @@ pub(crate) struct HistoryRow {
 }
 
 impl History {
-    /// A history that begins now.
     pub fn new(clock: Clock) -> Self {
         Self {
             last_at: clock.now(),
@@ -82,7 +80,6 @@ impl History {
         }
     }
 
-    /// Returns when the next point is to be taken.
     pub fn due(&self) -> Instant {
         self.last_at + INTERVAL
     }
@@ -157,7 +154,6 @@ impl Kept {
     }
 }
 
-/// Adds the newest of the points that are kept.
 fn push<T>(points: &mut VecDeque<T>, point: T) {
     if points.len() >= MOST_POINTS {
         points.pop_front();

@@ -11,7 +11,8 @@ use galatea_types::{Error, Result, product};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-const BASE: &str = include_str!("../../openapi/base.json");
+/// What it says whatever models there are.
+pub const BASE: &str = include_str!("../../openapi/base.json");
 /// Routes that only a server with a console has.
 const OF_CONSOLE: [&str; 3] = ["/", "/docs", "/console/events"];
 
@@ -59,19 +60,6 @@ pub fn document(engine: &Engine, models: &Models, has_console: bool) -> Result<V
     let shown = add_models(paths, &ready);
     document["x-galatea-models"] = json!({ "ready": count, "shown": shown });
     serde_json::to_vec(&document).map_err(broken_base)
-}
-
-/// Paths and methods that the document names whatever models there are, methods in capitals.
-pub fn base_routes() -> Vec<(String, String)> {
-    let document = base().unwrap_or_default();
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let methods = |(path, item): (&String, &Value)| {
-        let path = path.clone();
-        let methods = item.as_object().into_iter().flatten().map(|(method, _)| method);
-        let methods = methods.filter(|name| *name != "parameters");
-        methods.map(move |name| (path.clone(), name.to_ascii_uppercase())).collect::<Vec<_>>()
-    };
-    paths.flat_map(methods).collect()
 }
 
 fn base() -> Result<Value> {

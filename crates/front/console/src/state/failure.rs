@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::words::millis;
 
-/// A failed request as the page has it.
 #[derive(Debug)]
 pub(crate) struct FailureRow(pub Arc<FailedCall>);
 

@@ -160,7 +160,6 @@ impl Followed {
         new
     }
 
-    /// As it stands in the index now.
     pub fn update(&mut self, entry: IndexEntry, served: Option<&Arc<ServedModel>>) {
         let head = Head::from(entry);
         self.changed.head |= head != self.head;
@@ -182,7 +181,6 @@ impl Followed {
         }
     }
 
-    /// Reads the counters again, `elapsed` after the last time.
     pub fn sample(&mut self, elapsed: Duration) {
         let Some(model) = self.served.upgrade() else { return };
         let activity = model.statistics().activity();
@@ -210,7 +208,6 @@ impl Followed {
         self.figures = Some(figures);
     }
 
-    /// Nobody watches any more.
     pub fn leave(&self) {
         if let Some(model) = self.served.upgrade() {
             model.statistics().set_watched(false);

@@ -9,7 +9,6 @@ use galatea_telemetry::metrics::CpuMetrics;
 use galatea_types::product;
 use serde::Serialize;
 
-/// The server itself: what a page shows above the models.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServerRow {
     name: String,
@@ -79,6 +78,7 @@ impl ServerRow {
         restricted: &[&'static str],
     ) -> Self {
         let (live, ready) = (engine.is_live(), engine.is_ready());
+        let budget = &engine.options().memory;
         Self {
             name: engine.options().server_id.clone(),
             product: product::NAME_AND_VERSION,
@@ -91,8 +91,17 @@ impl ServerRow {
             may_load_reason: why_not_to_load(engine),
             load: engine.load(),
             cpu: engine.cpu_metrics().map(Cpu::from),
-            memory: Memory::of(engine),
-            connections: Connections::of(connections),
+            memory: Memory {
+                resident_bytes: galatea_process_memory::resident(),
+                budget_limit_bytes: Some(budget.limit()).filter(|most| *most < isize::MAX as usize),
+                budget_used_bytes: budget.used(),
+                budget_refused: budget.refused(),
+            },
+            connections: Connections {
+                open: connections.open(),
+                limit: connections.settings().max_connections,
+                refused: connections.counts().refused,
+            },
             gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
             watchers,
             repositories_away: engine.repository_problems().len(),
@@ -132,28 +141,6 @@ impl From<CpuMetrics> for Cpu {
             cores: thread::available_parallelism().map_or(1, NonZero::get),
             memory_used_bytes: cpu.memory_used_bytes,
             memory_total_bytes: cpu.memory_total_bytes,
-        }
-    }
-}
-
-impl Memory {
-    fn of(engine: &Engine) -> Self {
-        let budget = &engine.options().memory;
-        Self {
-            resident_bytes: galatea_process_memory::resident(),
-            budget_limit_bytes: Some(budget.limit()).filter(|limit| *limit < isize::MAX as usize),
-            budget_used_bytes: budget.used(),
-            budget_refused: budget.refused(),
-        }
-    }
-}
-
-impl Connections {
-    fn of(limits: &ConnectionLimits) -> Self {
-        Self {
-            open: limits.open(),
-            limit: limits.settings().max_connections,
-            refused: limits.counts().refused,
         }
     }
 }

@@ -46,21 +46,17 @@ impl Authentication {
     {
         match &self.0 {
             None => Ok(Caller::default()),
-            Some(gate) => admit(gate, client, header, &action()),
+            Some(gate) => admit(gate, client, (header(AUTHORIZATION), header(API_KEY)), &action()),
         }
     }
 }
 
-fn admit<'h, H>(
+fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     gate: &Arc<Gate>,
     client: &Client,
-    header: impl Fn(&'static str) -> H,
+    (mut authorization, mut api_key): (H, H),
     action: &Action<'_>,
-) -> Result<Caller, AccessError>
-where
-    H: Iterator<Item = &'h [u8]>,
-{
-    let (mut authorization, mut api_key) = (header(AUTHORIZATION), header(API_KEY));
+) -> Result<Caller, AccessError> {
     let mut credentials = Credentials {
         authorization: authorization.next(),
         api_key: api_key.next(),
@@ -126,12 +122,10 @@ impl Caller {
     /// Whether it may do this too, now that it is known what exactly.
     #[inline]
     pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
-        match &self.known {
+        match self.known.as_deref() {
             None => Ok(()),
-            Some(known) => match &known.revoked {
-                None => known.gate.check(known.grantee.as_deref(), action),
-                Some(error) => Err(error.clone()),
-            },
+            Some(Known { revoked: Some(error), .. }) => Err(error.clone()),
+            Some(known) => known.gate.check(known.grantee.as_deref(), action),
         }
     }
 

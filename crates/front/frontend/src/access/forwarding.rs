@@ -12,26 +12,33 @@ pub struct HeaderForwarding {
     pattern: Option<Regex>,
 }
 
-/// An expression that is none.
+/// An expression that is none, or takes too much memory.
 #[derive(Debug, thiserror::Error)]
 #[error("'{pattern}' is no regular expression: {source}")]
-pub struct ForwardingError {
+pub struct PatternError {
     pattern: String,
     source: Box<regex::Error>,
 }
 
+impl PatternError {
+    /// Compiles an expression that the operator wrote as `pattern`.
+    ///
+    /// # Errors
+    /// When it is none, or too long.
+    pub fn or_built(pattern: &str, builder: &mut RegexBuilder) -> Result<Regex, Self> {
+        let built = builder.size_limit(MAX_EXPRESSION).build();
+        built.map_err(|source| Self { pattern: pattern.to_owned(), source: Box::new(source) })
+    }
+}
+
 impl HeaderForwarding {
     /// Headers whose names the expression matches somewhere, whatever their case unless it says `(?-i)`; the empty expression matches none.
-    pub fn matching(pattern: &str) -> Result<Self, ForwardingError> {
+    pub fn matching(pattern: &str) -> Result<Self, PatternError> {
         if pattern.is_empty() {
             return Ok(Self::default());
         }
-        let built =
-            RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_EXPRESSION).build();
-        let pattern = built.map_err(|source| ForwardingError {
-            pattern: pattern.to_owned(),
-            source: Box::new(source),
-        })?;
+        let mut builder = RegexBuilder::new(pattern);
+        let pattern = PatternError::or_built(pattern, builder.case_insensitive(true))?;
         Ok(Self { pattern: Some(pattern) })
     }
 

@@ -2,7 +2,37 @@
 
 use std::hint::black_box;
 
-use super::categories::ApiCategory;
+/// A group of calls that can be restricted. Every call of either protocol belongs to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiCategory {
+    /// Whether server and models are live and ready.
+    Health,
+    /// Metadata of server and models.
+    Metadata,
+    /// Inference of every kind.
+    Inference,
+    /// Regions of system and CUDA shared memory.
+    SharedMemory,
+    /// Configurations of models.
+    ModelConfig,
+    /// Index, load and unload.
+    ModelRepository,
+    /// Statistics of models.
+    Statistics,
+    /// Trace settings.
+    Trace,
+    /// Log settings.
+    Logging,
+}
+
+galatea_types::names! {
+    /// As it is named on the command line.
+    pub ApiCategory::name {
+        Health = "health", Metadata = "metadata", Inference = "inference", SharedMemory = "shared-memory",
+        ModelConfig = "model-config", ModelRepository = "model-repository", Statistics = "statistics",
+        Trace = "trace", Logging = "logging",
+    }
+}
 
 /// What a restricted call must bring.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,26 +70,14 @@ pub struct RestrictedApis {
 
 /// Why a rule is not taken. The texts about groups are Triton's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "their texts say what they are")]
 pub enum RestrictionError {
-    /// It has not the form of a rule.
     #[error("expected <groups>:<header>=<value>")]
     Malformed,
-    /// It names a group that there is not.
     #[error("unknown restricted {what} '{name}'")]
-    Unknown {
-        /// What the protocol calls a group.
-        what: &'static str,
-        /// As written.
-        name: String,
-    },
-    /// It names a group that has a header already.
+    Unknown { what: &'static str, name: String },
     #[error("restricted {what} '{name}' can not be specified in multiple config groups")]
-    Repeated {
-        /// What the protocol calls a group.
-        what: &'static str,
-        /// As written.
-        name: String,
-    },
+    Repeated { what: &'static str, name: String },
     /// No client could send it: all these calls would be closed to everybody.
     #[error("'{0}' is no name of a header")]
     NoHeaderName(String),
@@ -85,7 +103,9 @@ impl RestrictedApis {
         let restriction =
             Restriction { header: format!("{prefix}{header}"), value: value.to_owned() };
         for name in groups.split(',') {
-            let category = ApiCategory::named(name)
+            let category = ApiCategory::ALL
+                .into_iter()
+                .find(|known| known.name() == name)
                 .ok_or_else(|| RestrictionError::Unknown { what, name: name.to_owned() })?;
             let slot = &mut self.restrictions[category as usize];
             if slot.is_some() {
@@ -114,14 +134,9 @@ impl RestrictedApis {
         category: ApiCategory,
         value_of: impl FnOnce(&str) -> Option<&'h [u8]>,
     ) -> Result<(), &Restriction> {
-        match &self.restrictions[category as usize] {
-            None => Ok(()),
-            Some(restriction) => {
-                let is_met =
-                    value_of(&restriction.header).is_some_and(|v| restriction.is_met_by(v));
-                if is_met { Ok(()) } else { Err(restriction) }
-            }
-        }
+        let Some(restriction) = &self.restrictions[category as usize] else { return Ok(()) };
+        let is_met = value_of(&restriction.header).is_some_and(|v| restriction.is_met_by(v));
+        if is_met { Ok(()) } else { Err(restriction) }
     }
 }
 

@@ -6,7 +6,6 @@ use galatea_types::{Code, Error, OverShare};
 
 use super::token_bucket::RequestRate;
 
-/// What there may be too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
     ClientRequests,
@@ -38,26 +37,25 @@ const SOON: Duration = Duration::from_secs(1);
 
 impl ClientLimitError {
     pub(super) fn over(over: OverShare, is_of_client: bool) -> Self {
-        let (whose, flag) = match is_of_client {
-            true => ("this client", "client"),
-            false => ("this connection", "connection"),
+        let whose = if is_of_client { "client" } else { "connection" };
+        let (limits, most, what, option) = match over {
+            OverShare::Requests(most) => (
+                (Limit::ClientRequests, Limit::ConnectionRequests),
+                most,
+                "requests",
+                "max-concurrent-requests",
+            ),
+            OverShare::Bytes(most) => (
+                (Limit::ClientBytes, Limit::ConnectionBytes),
+                most,
+                "bytes of requests",
+                "max-request-bytes",
+            ),
         };
-        let (limit, what, option) = match (over, is_of_client) {
-            (OverShare::Requests(most), true) => {
-                (Limit::ClientRequests, format!("{most} requests"), "max-concurrent-requests")
-            }
-            (OverShare::Requests(most), false) => {
-                (Limit::ConnectionRequests, format!("{most} requests"), "max-concurrent-requests")
-            }
-            (OverShare::Bytes(most), true) => {
-                (Limit::ClientBytes, format!("{most} bytes of requests"), "max-request-bytes")
-            }
-            (OverShare::Bytes(most), false) => {
-                (Limit::ConnectionBytes, format!("{most} bytes of requests"), "max-request-bytes")
-            }
-        };
+        let limit = if is_of_client { limits.0 } else { limits.1 };
         let text = format!(
-            "{whose} has as much in hand as it may, {what} (--{flag}-{option}); try again when one of its requests is answered"
+            "this {whose} has as much in hand as it may, {most} {what} (--{whose}-{option}); try again when one of its requests \
+             is answered"
         );
         Self { limit, text, wait: SOON }
     }

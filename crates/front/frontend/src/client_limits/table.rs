@@ -18,7 +18,6 @@ const PARTS: usize = 16;
 /// Clients in one part. What comes beyond counts as one client.
 const MOST: usize = 4096;
 
-/// Who a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Identity(u64),
@@ -49,7 +48,6 @@ impl Key {
     }
 }
 
-/// A client, and what it has of the server.
 #[derive(Debug)]
 pub(super) struct OneClient {
     pub account: Arc<ClientAccount>,
@@ -81,7 +79,6 @@ impl OneClient {
     }
 }
 
-/// All clients.
 #[derive(Debug)]
 pub(super) struct Accounts {
     limits: ShareLimits,

@@ -74,7 +74,6 @@ impl Pace {
     }
 }
 
-/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
     Head,
@@ -131,7 +130,11 @@ impl Activity {
         self.clock.load(Relaxed)
     }
 
-    pub(super) fn has_read(&self, bytes: usize) {
+    /// So many bytes were read; none at the end of the stream.
+    pub(crate) fn has_read(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         let now = self.now();
         self.last_progress.store(now, Relaxed);
         let received = self.received.bytes.fetch_add(bytes as u64, Relaxed) + bytes as u64;
@@ -167,7 +170,6 @@ impl Activity {
         }
     }
 
-    /// What the client is overdue with, if it is.
     pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<Overdue> {
         let now = self.now();
         if self.is_write_blocked.load(Relaxed) {
@@ -204,7 +206,6 @@ impl Activity {
         is_first
     }
 
-    /// The connection is served by this task from now on.
     pub(crate) fn served_by(&self, abort: AbortHandle) {
         let _ = self.abort.set(abort);
         if self.is_cut_off.load(Relaxed) {

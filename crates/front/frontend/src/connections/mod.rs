@@ -8,7 +8,6 @@ mod activity;
 mod limits;
 mod registry;
 mod settings;
-mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -16,4 +15,3 @@ pub use activity::{Activity, CallGuard, Framing, ReceivingGuard};
 pub use limits::{ConnectionCounts, ConnectionLimits};
 pub(crate) use registry::Slot;
 pub use settings::ConnectionSettings;
-pub(crate) use stream::Watched;

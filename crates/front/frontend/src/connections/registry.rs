@@ -91,7 +91,6 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// The connection takes so many bytes more.
     pub fn hold_more(&mut self, bytes: usize) {
         self.memory.grow(bytes);
     }

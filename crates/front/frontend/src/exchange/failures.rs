@@ -47,7 +47,6 @@ impl Kind {
     }
 }
 
-/// A failed request.
 #[derive(Clone, Copy)]
 pub(super) struct FailedRequest<'a> {
     /// Empty: it reached none.
@@ -63,7 +62,6 @@ pub(super) struct FailedRequest<'a> {
     pub reason: &'a str,
 }
 
-/// Logs failed requests of all front ends.
 #[derive(Debug)]
 pub(super) struct Failures {
     others: Limits,
@@ -71,32 +69,19 @@ pub(super) struct Failures {
 }
 
 /// One of each kind.
-#[derive(Debug)]
-struct Limits([LineLimit; 3]);
+type Limits = [LineLimit; 3];
 
-impl Limits {
-    /// Of a model; of none, if its name is empty.
-    fn new(model: &str) -> Self {
-        let limit = |kind: Kind| {
-            let (model, level) = (Box::<str>::from(model), kind.level());
-            LineLimit::new(move |count| log::log!(level, "{}", suppressed_line(&model, count)))
-        };
-        Self([Kind::Fault, Kind::Unavailable, Kind::Mistake].map(limit))
-    }
-
-    fn of(&self, kind: Kind) -> &LineLimit {
-        let [fault, unavailable, mistake] = &self.0;
-        match kind {
-            Kind::Fault => fault,
-            Kind::Unavailable => unavailable,
-            Kind::Mistake => mistake,
-        }
-    }
+/// Those of a model; of none, if its name is empty.
+fn limits(model: &str) -> Limits {
+    [Kind::Fault, Kind::Unavailable, Kind::Mistake].map(|kind| {
+        let (model, level) = (Box::<str>::from(model), kind.level());
+        LineLimit::new(move |count| log::log!(level, "{}", suppressed_line(&model, count)))
+    })
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        Self { others: Limits::new(""), models: Mutex::default() }
+        Self { others: limits(""), models: Mutex::default() }
     }
 }
 
@@ -109,7 +94,7 @@ impl Failures {
         }
         let limits = self.limits_of(failed.model);
         let limits = limits.as_deref().unwrap_or(&self.others);
-        if limits.of(kind).admits() {
+        if limits[kind as usize].admits() {
             log_line(level, failed);
         }
     }
@@ -123,9 +108,8 @@ impl Failures {
             return Some(limits.clone());
         }
         let is_new = models.len() < MAX_MODELS;
-        is_new.then(|| {
-            models.entry(model.into()).or_insert_with(|| Arc::new(Limits::new(model))).clone()
-        })
+        is_new
+            .then(|| models.entry(model.into()).or_insert_with(|| Arc::new(limits(model))).clone())
     }
 }
 
@@ -216,10 +200,10 @@ mod tests {
         assert_eq!(Kind::of(Code::InvalidArg).level(), log::Level::Info);
         let failures = Failures::default();
         let limits = failures.limits_of("m").expect("its own");
-        while limits.of(Kind::Mistake).admits() {}
-        assert!(limits.of(Kind::Fault).admits());
+        while limits[Kind::Mistake as usize].admits() {}
+        assert!(limits[Kind::Fault as usize].admits());
         let others = failures.limits_of("n").expect("its own");
-        assert!(others.of(Kind::Mistake).admits());
+        assert!(others[Kind::Mistake as usize].admits());
         assert!(failures.limits_of("").is_none());
     }
 

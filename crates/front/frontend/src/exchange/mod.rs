@@ -365,14 +365,15 @@ impl Open {
             sequence: 0,
             time: SystemTime::now(),
             protocol: self.protocol,
-            call: recent::beginning_of_call(&call.to_string()),
+            call: recent::beginning(&call.to_string(), recent::MAX_CALL).into(),
             model: self.subject.model().into(),
             version: self.subject.version(),
             id: self.subject.id().into(),
             client: recent::client(self.peer, self.identity.as_deref()),
             status,
             code,
-            reason: recent::short_reason(reason),
+            // What to do about it stands at its end.
+            reason: without_middle(reason, recent::MAX_REASON).into(),
         });
         self.log_failure(failure, call);
     }
@@ -394,7 +395,6 @@ impl Open {
     }
 }
 
-/// What the log calls a protocol.
 fn title(protocol: &str) -> &str {
     match protocol {
         "http" => "HTTP",

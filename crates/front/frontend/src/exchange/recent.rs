@@ -14,11 +14,11 @@ use crate::client::Peer;
 /// How many are kept.
 const MOST: usize = 100;
 /// Most bytes of the call; method and path are the client's.
-const MAX_CALL: usize = 256;
+pub(super) const MAX_CALL: usize = 256;
 /// Most bytes of the name of an identity.
 const MAX_CLIENT: usize = 256;
 /// Most bytes of the reason.
-const MAX_REASON: usize = 1024;
+pub(super) const MAX_REASON: usize = 1024;
 
 /// A request that failed. Texts of clients are cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,20 +81,10 @@ impl RecentFailures {
     }
 }
 
-/// The beginning of a call's text.
-pub(super) fn beginning_of_call(text: &str) -> Box<str> {
-    beginning(text, MAX_CALL)
-}
-
-/// A reason, without its middle where it is long: what to do about it stands at its end.
-pub(super) fn short_reason(text: &str) -> Box<str> {
-    without_middle(text, MAX_REASON).into()
-}
-
 /// Who sent a request.
 pub(super) fn client(peer: Peer, identity: Option<&Identity>) -> Box<str> {
     match (identity, peer) {
-        (Some(identity), _) => beginning(identity.name(), MAX_CLIENT),
+        (Some(identity), _) => beginning(identity.name(), MAX_CLIENT).into(),
         (None, Peer::Tcp(address)) => address.ip().to_canonical().to_string().into(),
         (None, Peer::Unix) => "unix".into(),
     }
@@ -115,8 +105,9 @@ pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     )
 }
 
-fn beginning(text: &str, most: usize) -> Box<str> {
-    text.get(..text.floor_char_boundary(most)).unwrap_or_default().into()
+/// The first `most` bytes of a text, about.
+pub(super) fn beginning(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -128,14 +119,14 @@ mod tests {
             sequence: 0,
             time: SystemTime::UNIX_EPOCH,
             protocol: "http",
-            call: beginning_of_call(&"é".repeat(1000)),
+            call: beginning(&"é".repeat(1000), MAX_CALL).into(),
             model: "".into(),
             version: None,
             id: "".into(),
             client: "".into(),
             status: None,
             code: Code::Internal,
-            reason: short_reason(reason),
+            reason: without_middle(reason, MAX_REASON).into(),
         }
     }
 
@@ -161,7 +152,8 @@ mod tests {
     #[test]
     fn the_advice_at_the_end_of_a_long_reason_is_kept() {
         let advice = "; send it as INT64";
-        let short = short_reason(&format!("expected {}{advice}", "é".repeat(2000)));
+        let long = format!("expected {}{advice}", "é".repeat(2000));
+        let short = without_middle(&long, MAX_REASON);
         assert!(short.starts_with("expected é") && short.ends_with(advice), "{short}");
         assert!(short.contains("é ... é") && short.len() <= MAX_REASON, "{short}");
         assert_eq!(without_middle("short", 5), "short");

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use galatea_types::{CallRecord, InferRequest, RequestContext};
 
+use super::recent::beginning;
+
 /// Most bytes that are kept of a text that a client chooses.
 const MAX_TEXT: usize = 256;
 
@@ -20,7 +22,7 @@ pub struct Subject {
 impl Subject {
     /// It goes by this id.
     pub fn is_named(&mut self, id: &str) {
-        self.id = (!id.is_empty()).then(|| beginning(id).into());
+        self.id = (!id.is_empty()).then(|| beginning(id, MAX_TEXT).into());
     }
 
     /// Empty: it is about none.
@@ -49,7 +51,7 @@ impl Subject {
 
 impl CallRecord for Subject {
     fn record_asked(&mut self, model: &str, version: Option<i64>) {
-        (self.model, self.version) = (Some(beginning(model).into()), version);
+        (self.model, self.version) = (Some(beginning(model, MAX_TEXT).into()), version);
         self.is_known = false;
     }
 
@@ -61,11 +63,6 @@ impl CallRecord for Subject {
     fn record_submitted(&mut self, request: &InferRequest, _: &mut RequestContext) {
         self.is_named(&request.id);
     }
-}
-
-fn beginning(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_TEXT);
-    text.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]

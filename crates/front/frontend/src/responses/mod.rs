@@ -6,11 +6,9 @@
 
 mod queue;
 mod receiver;
-mod responder;
 mod sync;
 #[cfg(test)]
 mod tests;
 
 pub use queue::{KeyedResponse, OnOverflow, Overflow, ResponseKey};
 pub use receiver::ResponseReceiver;
-pub use responder::StreamResponder;

@@ -162,7 +162,6 @@ impl Queue {
         }
     }
 
-    /// Bytes of the backlog have been sent.
     pub fn release(&self, weight: usize) {
         let before = self.backlog.fetch_sub(weight, Ordering::Relaxed);
         if before > UNCOUNTED {

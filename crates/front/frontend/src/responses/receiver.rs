@@ -1,4 +1,4 @@
-//! The connection's end.
+//! The connection's end, and the model's.
 
 use std::{
     collections::VecDeque,
@@ -6,12 +6,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use galatea_types::{Cancellation, MemoryBudget, Responder};
+use galatea_types::{Cancellation, MemoryBudget, Responder, Response, ResponseSink};
 
-use super::{
-    queue::{KeyedResponse, OnOverflow, Overflow, Queue, ResponseKey},
-    responder::StreamResponder,
-};
+use super::queue::{KeyedResponse, OnOverflow, Overflow, Queue, ResponseKey};
 
 /// Receives the responses to the requests of one stream, or to one request.
 ///
@@ -36,7 +33,7 @@ impl ResponseReceiver {
     /// The responder of a request that goes by the name `key` here; `cancellation` is set where its responses pass the
     /// bound.
     pub fn responder(&self, key: ResponseKey, cancellation: Cancellation) -> Responder {
-        Responder::calling(StreamResponder::new(self.queue.clone(), key, cancellation))
+        Responder::calling(StreamResponder { queue: self.queue.clone(), key, cancellation })
     }
 
     /// Of the ordered requests, `number` is the one whose response can be sent next: only it wakes the task that waits.
@@ -73,5 +70,26 @@ impl ResponseReceiver {
 impl Drop for ResponseReceiver {
     fn drop(&mut self) {
         self.queue.close();
+    }
+}
+
+/// Takes the responses to one request, on whatever thread makes them, and queues them for its connection.
+#[derive(Debug)]
+struct StreamResponder {
+    queue: Arc<Queue>,
+    key: ResponseKey,
+    cancellation: Cancellation,
+}
+
+impl ResponseSink for StreamResponder {
+    fn respond(&mut self, response: Response) {
+        let pushed = self.queue.push(KeyedResponse { key: self.key, response });
+        if pushed.is_err() {
+            self.cancellation.cancel();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.queue.is_closed()
     }
 }

@@ -17,7 +17,6 @@ pub enum Kind {
     Other,
 }
 
-/// How many kinds there are.
 pub const KINDS: usize = 4;
 
 /// A reason for the log; `None` where a client merely went away, as probes of load balancers do.

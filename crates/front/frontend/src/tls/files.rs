@@ -7,7 +7,6 @@ use super::{TlsError, TlsFiles};
 /// Longest file that is read. A bundle of all public authorities has some 300 KB.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The content of a file.
 pub fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     galatea_regular_files::read(file, MOST_BYTES).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => TlsError::TooLong { file: file.to_owned(), most: MOST_BYTES },

@@ -150,11 +150,8 @@ fn config(
         Some(file) => {
             let roots = Arc::new(authorities::read(file)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            let unusable = |error: rustls::server::VerifierBuilderError| TlsError::Unusable {
-                file: file.clone(),
-                reason: error.to_string(),
-            };
-            builder.with_client_cert_verifier(verifier.map_err(unusable)?)
+            let verifier = verifier.map_err(|error| authorities::unusable(file, &error))?;
+            builder.with_client_cert_verifier(verifier)
         }
     };
     let mut config = builder.with_cert_resolver(identity.resolver());

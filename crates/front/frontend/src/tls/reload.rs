@@ -29,7 +29,6 @@ pub struct TlsReload {
 #[derive(Clone)]
 pub struct TlsReloadRequest(Sender<Order>);
 
-/// One thing that the thread is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Reload,
@@ -78,7 +77,6 @@ fn watch(orders: &Receiver<Order>, interval: Duration, watched: Vec<Arc<Tls>>) {
     }
 }
 
-/// How much is left of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Enough,
@@ -86,7 +84,6 @@ enum Left {
     Nothing,
 }
 
-/// What was seen of one set of files.
 pub(super) struct Look {
     tls: Arc<Tls>,
     /// At the last look.

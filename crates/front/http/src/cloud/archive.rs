@@ -13,7 +13,6 @@ use galatea_types::Error;
 const CONFIG: &str = "config.pbtxt";
 const ENSEMBLE: &str = "ensemble";
 
-/// Why a url names no model.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
     /// Whether there is anything at such a place is not said.

@@ -74,7 +74,6 @@ impl SageMakerModels {
         Some(model.loaded.clone())
     }
 
-    /// Gives the name back.
     pub(super) fn remove(&self, name: &str) {
         self.table.lock_unpoisoned().remove(name);
     }
@@ -85,7 +84,6 @@ impl SageMakerModels {
         Some(model.loaded.clone())
     }
 
-    /// All that are ready, by name.
     pub(super) fn all(&self) -> Vec<(String, Loaded)> {
         let table = self.table.lock_unpoisoned();
         let ready = table.iter().filter(|(_, model)| model.state == State::Ready);

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use galatea_frontend::{Action, ApiCategory};
 use galatea_http1::{RequestHead, visible_text};
 use galatea_protocol::http::{
-    SageMakerLoad, SageMakerModel, decode_sagemaker_load, error_body, sagemaker_model,
-    sagemaker_models,
+    SageMakerLoad, SageMakerModel, decode_sagemaker_load, error_body, sagemaker_models, to_json,
 };
 use galatea_types::{Code, Error, Result};
 use http::{Method, StatusCode};
@@ -82,7 +81,6 @@ impl<'p> ModelsCall<'p> {
         }
     }
 
-    /// The group of calls it belongs to, by which it may be restricted.
     pub fn category(self) -> ApiCategory {
         match self {
             Self::Invoke(_) => ApiCategory::Inference,
@@ -101,7 +99,7 @@ pub(crate) async fn respond(
         ModelsCall::List => document(sagemaker_models(&ready(state, models))),
         ModelsCall::Get(name) => match models.get(name) {
             Some(Loaded { place, .. }) => {
-                document(sagemaker_model(&SageMakerModel { name: name.to_owned(), url: place }))
+                document(to_json(&SageMakerModel { name: name.to_owned(), url: place }))
             }
             None => not_loaded(),
         },

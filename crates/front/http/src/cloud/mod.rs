@@ -11,10 +11,7 @@ use galatea_types::Error;
 use http::{Method, StatusCode};
 
 use self::many_models::ModelsCall;
-pub use self::{
-    loaded::SageMakerModels,
-    path_pattern::{PathPattern, PathPatternError},
-};
+pub use self::{loaded::SageMakerModels, path_pattern::PathPattern};
 
 use crate::{
     request::route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},
@@ -93,7 +90,6 @@ impl CloudFrontEnd {
         matches!(self, Self::SageMaker { .. })
     }
 
-    /// Where the request leads.
     pub(crate) fn destination<'r>(
         &'r self,
         method: &Method,
@@ -123,7 +119,6 @@ impl CloudFrontEnd {
         }
     }
 
-    /// The header that redirects a request.
     pub(crate) fn redirect_of(headers: &RequestHead) -> Option<&[u8]> {
         headers.get(REDIRECT)
     }
@@ -159,7 +154,9 @@ fn redirected(path: &str) -> Destination<'_> {
             ModelAction::TraceSetting | ModelAction::Generate | ModelAction::GenerateStream,
             _,
         ) => empty(StatusCode::BAD_REQUEST),
-        route if route.allows(&Method::GET) => Destination::Call(route, Method::GET),
+        route if route.rules().methods.contains(&Method::GET) => {
+            Destination::Call(route, Method::GET)
+        }
         route => Destination::Call(route, Method::POST),
     }
 }

@@ -1,35 +1,20 @@
 //! Paths that a platform describes.
 
+use galatea_frontend::PatternError;
 use regex::{Regex, RegexBuilder};
-
-/// Most memory for an expression.
-const MAX_EXPRESSION: usize = 1 << 20;
 
 /// The paths that an expression describes from their beginning to their end; a plain path describes itself.
 #[derive(Clone, Debug)]
 pub struct PathPattern(Regex);
-
-/// An expression that is none.
-#[derive(Debug, thiserror::Error)]
-#[error("'{pattern}' is no regular expression: {source}")]
-pub struct PathPatternError {
-    pattern: String,
-    source: Box<regex::Error>,
-}
 
 impl PathPattern {
     /// Of an expression.
     ///
     /// # Errors
     /// When it is none, or too long.
-    pub fn new(pattern: &str) -> Result<Self, PathPatternError> {
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let whole = format!("^(?:{pattern})$");
-        match RegexBuilder::new(&whole).size_limit(MAX_EXPRESSION).build() {
-            Ok(regex) => Ok(Self(regex)),
-            Err(source) => {
-                Err(PathPatternError { pattern: pattern.to_owned(), source: Box::new(source) })
-            }
-        }
+        PatternError::or_built(pattern, &mut RegexBuilder::new(&whole)).map(Self)
     }
 
     pub(super) fn matches(&self, path: &str) -> bool {

@@ -38,7 +38,6 @@ const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
 /// Those that tell what the document tells: which models there are, and what they take.
 const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory::ModelRepository];
 
-/// What a path names that is none of the protocol's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ConsoleRoute {
     File(&'static PageFile),
@@ -57,7 +56,6 @@ pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
     }
 }
 
-/// The console of a server that has one.
 pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
     let restricted = options.restricted_apis.restricted_names();
     Console::new(engine, options.limits.clone(), options.about.clone(), restricted)
@@ -68,8 +66,8 @@ pub(crate) async fn respond(
     route: ConsoleRoute,
     received: &mut Received<'_>,
 ) -> Response {
-    if let Some(refusal) = admission::refusal_of_page(state, received, Action::ReadEverything, JSON)
-    {
+    let action = Action::ReadEverything;
+    if let Some(refusal) = admission::refusal(state, received, action, JSON, true) {
         return refusal;
     }
     received.exchange.is_routine();
@@ -169,21 +167,36 @@ async fn send_document(state: &ServerState, received: &Received<'_>) -> Response
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::Value;
+
     use super::*;
     use crate::request::route;
 
     /// Routes of extensions that are not built answer that, and are not described.
     const NOT_DESCRIBED: [&str; 2] = ["trace/setting", "register"];
 
+    /// Paths and methods that the document names whatever models there are, methods in capitals.
+    fn base_routes() -> Vec<(String, String)> {
+        let document: Value = serde_json::from_str(openapi::BASE).expect("JSON");
+        let paths = document["paths"].as_object().into_iter().flatten();
+        let methods = |(path, item): (&String, &Value)| {
+            let path = path.clone();
+            let methods = item.as_object().into_iter().flatten().map(|(method, _)| method);
+            let methods = methods.filter(|name| *name != "parameters");
+            methods.map(move |name| (path.clone(), name.to_ascii_uppercase())).collect::<Vec<_>>()
+        };
+        paths.flat_map(methods).collect()
+    }
+
     #[test]
     fn what_the_document_describes_is_answered() {
-        let routes = openapi::base_routes();
+        let routes = base_routes();
         assert!(routes.len() > 25);
         for (path, method) in routes {
             let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");
             let method: Method = method.parse().expect("a method");
             match route::parse(&filled) {
-                Some(route) => assert!(route.allows(&method), "{method} {path}"),
+                Some(route) => assert!(route.rules().methods.contains(&method), "{method} {path}"),
                 None => assert!(parse(&filled, true).is_some() && method == Method::GET, "{path}"),
             }
         }
@@ -191,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_answered_is_described() {
-        let described: BTreeSet<(String, String)> = openapi::base_routes().into_iter().collect();
+        let described: BTreeSet<(String, String)> = base_routes().into_iter().collect();
         let model = "/v2/models/{model_name}";
         let actions =
             ["", "/ready", "/config", "/stats", "/infer", "/generate", "/generate_stream"];
@@ -210,7 +223,11 @@ mod tests {
             let route = route::parse(&filled).expect("a route");
             for method in [Method::GET, Method::POST] {
                 let key = (path.clone(), method.to_string());
-                assert_eq!(described.contains(&key), route.allows(&method), "{method} {path}");
+                assert_eq!(
+                    described.contains(&key),
+                    route.rules().methods.contains(&method),
+                    "{method} {path}"
+                );
             }
         }
         for path in described.iter().map(|(path, _)| path) {

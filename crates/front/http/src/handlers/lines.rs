@@ -8,7 +8,6 @@ use galatea_http1::RequestHead;
 use galatea_protocol::{
     AnswerPlan,
     http::{error_line, response_line},
-    http_status,
 };
 use galatea_types::{InferResponse, Response, Result};
 use http::StatusCode;
@@ -17,7 +16,7 @@ use crate::{
     request::{accepted, received::Received},
     response::{
         Response as HttpResponse,
-        answers::{JSON, failure, reply},
+        answers::{JSON, failure, reply, status_of},
         body::Body,
         stream::ResponseStream,
         streamed::StreamedBody,
@@ -45,21 +44,14 @@ pub(crate) async fn respond(
         Err(error) => return failure(&error, JSON),
     };
     let first = responses.next().await;
-    let status = status_for(&first);
+    let status = match &first.result {
+        Some(Err(error)) => status_of(error),
+        _ => StatusCode::OK,
+    };
     let model = responses.model().clone();
     let write = move |response: Response| write_line(response, &plan, &empty, &model);
     let body = StreamedBody::new(state, first, responses, Arc::new(write));
     reply(status, MEDIA_TYPE, Body::Streamed(Box::new(body)))
-}
-
-fn status_for(first: &Response) -> StatusCode {
-    match first {
-        Response { result: Some(Err(error)), .. } => {
-            let status = StatusCode::from_u16(http_status(error.code()));
-            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-        }
-        _ => StatusCode::OK,
-    }
 }
 
 /// The response that stands for an end without outputs.

@@ -6,7 +6,6 @@ use galatea_http1::RequestHead;
 
 use crate::response::Response;
 
-/// Asks for a report, in a format.
 const ASKED: &str = "endpoint-load-metrics-format";
 const REPORT: &str = "Endpoint-Load-Metrics";
 

@@ -1,8 +1,13 @@
-//! Requests answered from what the engine knows: health, metadata, configuration, statistics.
+//! Requests answered from what the engine knows: health, metadata, configuration, statistics, the log.
 
-use galatea_engine::{Engine, ModelStatisticsEntry, ServedModel};
+use ::http::Method;
+use galatea_engine::{ModelStatisticsEntry, ServedModel};
 use galatea_http1::RequestHead;
-use galatea_protocol::http::{model_metadata, server_metadata, statistics};
+use galatea_protocol::{
+    http::{self, statistics, to_json},
+    model_metadata, model_statistics, server_metadata,
+};
+use galatea_telemetry::logger::{self, LogChange};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -38,11 +43,11 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
                 (is_ready, _) => health(is_ready),
             }
         }
-        Route::ServerMetadata => ok_json(server_metadata(
+        Route::ServerMetadata => ok_json(to_json(&server_metadata(
             &engine.options().server_id,
             engine.version(),
             engine.extensions(),
-        )),
+        ))),
         Route::Model(action, model) => respond_for_model(state, action, model),
         Route::NamedRepository => {
             failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
@@ -91,7 +96,8 @@ fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<
             found().map(|m| galatea_config::to_json(m.current_config().raw()).into_bytes()),
         ),
         ModelAction::Statistics => {
-            ok_or_failure(statistics_of(&state.engine, Some(model.name), version))
+            let entries = state.engine.statistics(Some(model.name), version);
+            ok_or_failure(entries.map(statistics_document))
         }
         ModelAction::TraceSetting => not_supported("trace"),
         // Answered elsewhere.
@@ -104,10 +110,10 @@ fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<
 
 /// A version that is asked for is the only one shown.
 fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
-    match version {
+    to_json(&match version {
         Some(version) => model_metadata(model.config(), &[version]),
         None => model_metadata(model.config(), &model.ready_versions()),
-    }
+    })
 }
 
 /// Of every model there is: on a control thread, for there may be thousands.
@@ -116,17 +122,14 @@ pub(crate) async fn all_statistics(state: &ServerState, received: &Received<'_>)
     let list = move || {
         let mut entries = engine.statistics(None, None)?;
         entries.retain(|entry| caller.may_read(&entry.name));
-        Ok(statistics_document(&entries))
+        Ok(statistics_document(entries))
     };
     ok_or_failure(state.engine.control().query(list).await.flatten())
 }
 
-fn statistics_of(engine: &Engine, name: Option<&str>, version: Option<i64>) -> Result<Vec<u8>> {
-    Ok(statistics_document(&engine.statistics(name, version)?))
-}
-
-fn statistics_document(entries: &[ModelStatisticsEntry]) -> Vec<u8> {
-    statistics(entries.iter().map(|e| (e.name.as_str(), e.version, &e.statistics)))
+fn statistics_document(entries: Vec<ModelStatisticsEntry>) -> Vec<u8> {
+    let entries = entries.into_iter().map(|e| model_statistics(e.name, e.version, &e.statistics));
+    statistics(&entries.collect::<Vec<_>>())
 }
 
 /// No region can be registered yet: there is none to list and none to unregister.
@@ -152,4 +155,25 @@ fn shared_memory(
 
 fn not_supported(what: &str) -> Response {
     failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
+}
+
+/// What is in force, after the change that a POST asks for.
+pub(crate) async fn log_settings(
+    state: &ServerState,
+    method: &Method,
+    received: &mut Received<'_>,
+) -> Response {
+    let changed = match *method {
+        Method::POST => change_log(state, received).await,
+        _ => Ok(()),
+    };
+    ok_or_failure(changed.map(|()| http::log_settings(&logger::settings())))
+}
+
+async fn change_log(state: &ServerState, received: &mut Received<'_>) -> Result<()> {
+    let body = received.body(None, state.json_limit()).await?;
+    let mut wanted = LogChange::default();
+    let read = http::decode_log_change(&body, &mut wanted);
+    logger::change(&wanted);
+    read
 }

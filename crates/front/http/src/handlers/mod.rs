@@ -5,7 +5,6 @@ pub(crate) mod generate;
 pub(crate) mod infer;
 mod lines;
 mod load_report;
-pub(crate) mod log_settings;
 pub(crate) mod management;
 pub(crate) mod metrics;
 pub(crate) mod repository;

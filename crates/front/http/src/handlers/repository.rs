@@ -2,9 +2,12 @@
 //! engine's control threads.
 
 use bytes::Bytes;
-use galatea_engine::{IndexEntry, LoadOverrides};
+use galatea_engine::LoadOverrides;
 use galatea_frontend::{Action, Caller};
-use galatea_protocol::http::{self as protocol, IndexRow, LoadRequest};
+use galatea_protocol::{
+    http::{self as protocol, LoadRequest},
+    index_row,
+};
 use galatea_types::Result;
 
 use crate::{
@@ -17,24 +20,12 @@ pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> R
     let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
     let body = body_of(state, received).await;
     let list = move || {
-        let mut rows = engine.repository_index(protocol::decode_index(&body?)?)?;
-        rows.retain(|row| caller.may_read(&row.name));
-        Ok(index_document(&rows))
+        let entries = engine.repository_index(protocol::decode_index(&body?)?)?.into_iter();
+        let shown = entries.filter(|entry| caller.may_read(&entry.name));
+        let rows = shown.map(|e| index_row(e.name, e.version, e.state, e.reason));
+        Ok(protocol::to_json(&rows.collect::<Vec<_>>()))
     };
     ok_or_failure(state.engine.control().query(list).await.flatten())
-}
-
-fn index_document(entries: &[IndexEntry]) -> Vec<u8> {
-    let rows: Vec<_> = entries
-        .iter()
-        .map(|entry| IndexRow {
-            name: &entry.name,
-            version: entry.version,
-            state: entry.state,
-            reason: &entry.reason,
-        })
-        .collect();
-    protocol::repository_index(&rows)
 }
 
 pub(crate) async fn load(

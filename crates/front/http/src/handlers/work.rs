@@ -94,7 +94,6 @@ pub(crate) async fn decode_flat(
     Ok(decoded)
 }
 
-/// Where bytes lie.
 fn address_range(bytes: &[u8]) -> Range<usize> {
     let range = bytes.as_ptr_range();
     range.start.addr()..range.end.addr()

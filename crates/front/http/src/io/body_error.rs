@@ -16,7 +16,6 @@ pub(crate) const MAX_CHUNKS: u32 = 65_536;
 )]
 pub(crate) struct TooManyChunks;
 
-/// Why the rest of a body cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error(transparent)]

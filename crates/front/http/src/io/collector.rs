@@ -16,7 +16,6 @@ const COUNTED_AT_ONCE: usize = 64 << 10;
 const BELIEVED: usize = 64 << 10;
 const BELIEVED_TIMES: usize = 16;
 
-/// Joins the pieces of a body.
 pub(crate) struct Collector<'m> {
     expected: usize,
     limit: SizeLimit,
@@ -57,7 +56,6 @@ impl<'m> Collector<'m> {
         }
     }
 
-    /// Bytes that have come.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -96,7 +94,6 @@ impl<'m> Collector<'m> {
         Ok(self.block.insert(block).spare(room.min(most)))
     }
 
-    /// So many bytes have come.
     pub fn has_read(&mut self, count: usize) -> Result<(), BodyError> {
         self.size += count;
         self.limit.check(self.size)?;

@@ -1,9 +1,7 @@
 //! The stream of a connection, with what is kept between its reads and writes.
 
 pub(crate) mod body_error;
-pub(crate) mod body_limits;
 pub(crate) mod collector;
-pub(crate) mod error;
 mod output;
 mod read_buffer;
 
@@ -12,35 +10,54 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
 use galatea_frontend::Stream;
-use galatea_http1::{BodyDecoder, Encoding, Framing, RequestHead};
+use galatea_http1::{BodyDecoder, Framing, HeadError, RequestHead};
 
 use self::{
     body_error::{BodyError, MAX_CHUNKS, ReadError, TooManyChunks},
-    body_limits::{DISCARDED, LEAST_DISCARDED, TURN},
     collector::Collector,
-    error::ConnectionError,
     output::Output,
     read_buffer::{ReadBuffer, poll_read},
 };
+
+/// After so many bytes of one body the other connections of the thread have their turn, also those that only now become
+/// ready. Reading them takes a fraction of a millisecond; tokio looks for other connections that have become ready only
+/// after many such turns.
+pub(crate) const TURN: usize = 256 << 10;
+
+/// Most bytes read of a body that is refused, so that a client that sends all before it reads gets its answer.
+const DISCARDED: usize = 256 << 20;
+/// The work for a piece of such a body is that for so many bytes: a body of one-byte chunks ends after a million.
+const LEAST_DISCARDED: usize = 256;
 
 /// From this on the rest of a body is read where it stays, with a system call more and a copy less.
 const READ_IN_PLACE: u64 = 8 << 10;
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// Why a connection ends before its client wanted it to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectionError {
+    /// It was answered where its client understands an answer.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    #[error("connection closed before message completed")]
+    Incomplete,
+    #[error("connection error")]
+    Io(#[from] io::Error),
+}
+
 /// The stream of a connection, and where its client is.
 pub(crate) struct Io {
     stream: Box<dyn Stream>,
     input: ReadBuffer,
-    output: Output,
+    pub(super) output: Output,
     /// So many bytes of a head that is not complete were looked at.
     seen: usize,
     /// Of the request in hand.
     body: BodyDecoder,
     to_continue: Continue,
     /// What follows in the stream cannot be told apart any more.
-    is_broken: bool,
+    pub(super) is_broken: bool,
 }
 
 /// What a client that sends its body only when it is told to is still to be told.
@@ -133,13 +150,8 @@ impl Io {
         }
     }
 
-    /// Whether a head has begun to come.
     pub(super) fn has_begun(&self) -> bool {
         !self.input.is_empty()
-    }
-
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
     }
 
     /// Reads some of the body into `collector`; `true` where that was the end of it.
@@ -192,7 +204,6 @@ impl Io {
         Poll::Ready(self.take_of_input(collector))
     }
 
-    /// All of the body that has come.
     fn take_of_input(&mut self, collector: &mut Collector<'_>) -> Result<(), BodyError> {
         while !self.input.is_empty() && !self.body.is_finished() {
             let step = self.body.step(self.input.unread()).map_err(ReadError::Fault)?;
@@ -287,22 +298,6 @@ impl Io {
             Some(_) => {}
         }
         self.stream.poll_closed(context).map(|()| ConnectionError::Incomplete)
-    }
-
-    pub(super) fn text(&mut self) -> &mut Vec<u8> {
-        self.output.text()
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        self.output.has_room()
-    }
-
-    pub(super) fn push(&mut self, piece: Bytes, encoding: Encoding) {
-        self.output.push(piece, encoding);
-    }
-
-    pub(super) fn end(&mut self, encoding: Encoding) {
-        self.output.end(encoding);
     }
 
     /// Writes what waits, and sees it leave the stream.

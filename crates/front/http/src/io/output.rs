@@ -23,7 +23,7 @@ const KEPT: usize = 8 << 10;
 
 /// Heads and short bodies, which are written into one text, and the pieces of long ones, which are not copied.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     text: Vec<u8>,
     /// So much of the text is written.
     written: usize,
@@ -48,7 +48,6 @@ impl Output {
         &mut self.text
     }
 
-    /// The next piece of a body.
     pub fn push(&mut self, piece: Bytes, encoding: Encoding) {
         if piece.is_empty() {
             return;
@@ -68,14 +67,12 @@ impl Output {
         }
     }
 
-    /// The body has no further pieces.
     pub fn end(&mut self, encoding: Encoding) {
         if encoding == Encoding::Chunked {
             self.text.extend_from_slice(LAST_CHUNK);
         }
     }
 
-    /// Writes all of it.
     pub fn poll_write(
         &mut self,
         context: &mut Context<'_>,

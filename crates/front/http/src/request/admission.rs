@@ -12,29 +12,19 @@ use crate::{
     state::ServerState,
 };
 
-/// The refusal of a request whose sender may not do this.
+/// The refusal of a request whose sender may not do this. `is_page`: browsers show it, whose users type a key.
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
     received: &mut Received<'_>,
     action: Action<'_>,
     content_type: &'static str,
+    is_page: bool,
 ) -> Option<Response> {
     match state.options.authentication.is_active() {
-        true => asked(state, received, &action, (content_type, false)),
+        true => asked(state, received, &action, (content_type, is_page)),
         false => None,
     }
-}
-
-/// The same for what browsers show, whose users type a key.
-pub(crate) fn refusal_of_page(
-    state: &ServerState,
-    received: &mut Received<'_>,
-    action: Action<'_>,
-    content_type: &'static str,
-) -> Option<Response> {
-    let is_asked = state.options.authentication.is_active();
-    is_asked.then(|| asked(state, received, &action, (content_type, true))).flatten()
 }
 
 /// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.

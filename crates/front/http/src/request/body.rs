@@ -3,37 +3,24 @@
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use galatea_frontend::{CallAccount, ClientLimitError};
+use galatea_frontend::CallAccount;
 use galatea_http1::Framing;
 use galatea_types::{ClientShare, LockExt, MemoryReservation};
 
 use crate::{
     io::{
+        TURN,
         body_error::{BodyError, SizeLimit},
-        body_limits::TURN,
         collector::Collector,
     },
     state::Connection,
 };
 
-/// What a body takes while it comes.
 pub(crate) struct Taken<'r> {
     /// Of the server's budget.
     pub memory: &'r mut MemoryReservation,
-    /// Of its client's limits.
-    pub share: GrowingShare<'r>,
-}
-
-/// What a body whose length was not announced takes of its client's limits; nothing where there are none.
-pub(crate) struct GrowingShare<'r>(pub Option<(&'r CallAccount, &'r mut ClientShare)>);
-
-impl GrowingShare<'_> {
-    fn grow(&mut self, bytes: usize) -> Result<(), ClientLimitError> {
-        match &mut self.0 {
-            Some((account, share)) if bytes > 0 => account.grow(share, bytes),
-            _ => Ok(()),
-        }
-    }
+    /// Of its client's limits, where there are any and the length was not announced.
+    pub share: Option<(&'r CallAccount, &'r mut ClientShare)>,
 }
 
 /// Reads a whole request body, of at most `limit` bytes.
@@ -60,7 +47,11 @@ pub(crate) async fn read(
             poll_fn(|context| connection.io.lock_unpoisoned().poll_body(context, &mut collector));
         let is_whole = read_some.await?;
         let came = collector.size() - before;
-        share.grow(came)?;
+        if came > 0
+            && let Some((account, share)) = &mut share
+        {
+            account.grow(share, came)?;
+        }
         if is_whole {
             return Ok(collector.finish());
         }

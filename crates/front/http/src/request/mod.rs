@@ -7,4 +7,5 @@ pub(crate) mod received;
 pub(crate) mod route;
 pub(crate) mod same_site;
 #[cfg(test)]
+#[path = "tests/sent_head.rs"]
 pub(crate) mod sent_head;

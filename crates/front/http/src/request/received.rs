@@ -12,7 +12,7 @@ use galatea_types::{
 use crate::{
     io::body_error::{BodyError, SizeLimit},
     request::{
-        body::{self, GrowingShare, Taken},
+        body::{self, Taken},
         route::ModelPath,
     },
     state::{Connection, PROTOCOL, ServerState},
@@ -30,7 +30,6 @@ fn traceparent(head: &RequestHead) -> Option<&[u8]> {
     all.next().is_none().then_some(one)
 }
 
-/// A request whose body may not have been read yet.
 pub(crate) struct Received<'c> {
     /// Who sends it, as its head says.
     pub sender: Sender<'c>,
@@ -38,13 +37,11 @@ pub(crate) struct Received<'c> {
     /// What the requests of its connection share.
     pub connection: &'c Arc<Connection>,
     is_last: bool,
-    /// What is told of the request.
     pub exchange: Exchange,
     /// What the body takes of the server's budget.
     pub memory: MemoryReservation,
 }
 
-/// Who sends a request.
 pub(crate) struct Sender<'c> {
     pub head: &'c RequestHead,
     /// Anybody, until that was asked.
@@ -95,7 +92,6 @@ impl<'c> Received<'c> {
         }
     }
 
-    /// Whether the connection is to be closed after this request.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
@@ -119,7 +115,7 @@ impl<'c> Received<'c> {
             }
             _ => None,
         };
-        let taken = Taken { memory: &mut self.memory, share: GrowingShare(share) };
+        let taken = Taken { memory: &mut self.memory, share };
         let read = body::read(self.connection, framing, header_length, limit, taken).await;
         self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
@@ -134,7 +130,6 @@ impl<'c> Received<'c> {
         Ok(())
     }
 
-    /// Finds the model that the path names.
     pub fn find_model(&mut self, state: &ServerState, path: ModelPath<'_>) -> Result<FoundModel> {
         let (sender, exchange) = (&self.sender, &mut self.exchange);
         FoundModel::find(&state.engine, path.name, || path.version(), sender, exchange)

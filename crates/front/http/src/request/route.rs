@@ -51,28 +51,6 @@ pub(crate) enum ModelAction {
     TraceSetting,
 }
 
-impl ModelAction {
-    fn access(self, model: &str) -> Action<'_> {
-        match self {
-            Self::Metadata | Self::Config | Self::Statistics => Action::Read(model),
-            Self::Ready => Action::ModelReady(model),
-            Self::Infer | Self::Generate | Self::GenerateStream => Action::Infer(model),
-            Self::TraceSetting => Action::Control(model),
-        }
-    }
-
-    fn category(self) -> ApiCategory {
-        match self {
-            Self::Metadata => ApiCategory::Metadata,
-            Self::Ready => ApiCategory::Health,
-            Self::Config => ApiCategory::ModelConfig,
-            Self::Statistics => ApiCategory::Statistics,
-            Self::Infer | Self::Generate | Self::GenerateStream => ApiCategory::Inference,
-            Self::TraceSetting => ApiCategory::Trace,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedMemoryKind {
     System,
@@ -190,86 +168,70 @@ fn split_segment(rest: &str) -> Option<(&str, Option<&str>)> {
     (!segment.is_empty()).then_some((segment, after))
 }
 
-impl<'p> Route<'p> {
+/// What holds for the calls of a route.
+pub(crate) struct Rules<'p> {
     /// What a client must be allowed to make the call.
-    pub fn access(&self) -> Action<'p> {
-        match *self {
-            Route::Live | Route::Ready => Action::Live,
-            Route::ServerMetadata => Action::ServerMetadata,
-            Route::Model(action, model) => action.access(model.name),
+    pub access: Action<'p>,
+    /// The group of calls it belongs to, by which it may be restricted.
+    pub category: ApiCategory,
+    pub methods: &'static [Method],
+}
+
+const GET: &[Method] = &[Method::GET];
+const POST: &[Method] = &[Method::POST];
+const BOTH: &[Method] = &[Method::GET, Method::POST];
+
+impl<'p> Route<'p> {
+    pub fn rules(&self) -> Rules<'p> {
+        use ModelAction as Of;
+        use SharedMemoryAction::Status;
+        let (access, category, methods) = match *self {
+            Self::Live | Self::Ready => (Action::Live, ApiCategory::Health, GET),
+            Self::ServerMetadata => (Action::ServerMetadata, ApiCategory::Metadata, GET),
+            Self::Model(action, ModelPath { name, .. }) => match action {
+                Of::Metadata => (Action::Read(name), ApiCategory::Metadata, GET),
+                Of::Ready => (Action::ModelReady(name), ApiCategory::Health, GET),
+                Of::Config => (Action::Read(name), ApiCategory::ModelConfig, GET),
+                Of::Statistics => (Action::Read(name), ApiCategory::Statistics, GET),
+                Of::Infer | Of::Generate | Of::GenerateStream => {
+                    (Action::Infer(name), ApiCategory::Inference, POST)
+                }
+                Of::TraceSetting => (Action::Control(name), ApiCategory::Trace, BOTH),
+            },
             // They tell of the models that the client may read.
-            Route::AllStatistics | Route::RepositoryIndex => Action::ReadSomething,
-            Route::Load(model) | Route::Unload(model) => Action::Control(model),
-            Route::NamedRepository => Action::ControlSomething,
-            Route::SharedMemory(..) | Route::TraceSetting | Route::Logging => Action::ControlServer,
-        }
-    }
-
-    pub fn allows(&self, method: &Method) -> bool {
-        match self.methods() {
-            Methods::Get => method == Method::GET,
-            Methods::Post => method == Method::POST,
-            Methods::Both => method == Method::GET || method == Method::POST,
-        }
-    }
-
-    fn methods(&self) -> Methods {
-        use ModelAction::{Config, Generate, GenerateStream, Infer, Metadata, Ready, Statistics};
-        match self {
-            Route::ServerMetadata | Route::Live | Route::Ready | Route::AllStatistics => {
-                Methods::Get
+            Self::AllStatistics => (Action::ReadSomething, ApiCategory::Statistics, GET),
+            Self::RepositoryIndex => (Action::ReadSomething, ApiCategory::ModelRepository, POST),
+            Self::Load(model) | Self::Unload(model) => {
+                (Action::Control(model), ApiCategory::ModelRepository, POST)
             }
-            Route::Model(Metadata | Ready | Config | Statistics, _) => Methods::Get,
-            Route::Model(Infer | Generate | GenerateStream, _) => Methods::Post,
-            Route::Model(ModelAction::TraceSetting, _) => Methods::Both,
-            Route::TraceSetting | Route::Logging => Methods::Both,
-            Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) => Methods::Post,
-            Route::NamedRepository => Methods::Post,
-            Route::SharedMemory(_, SharedMemoryAction::Status, _) => Methods::Get,
-            Route::SharedMemory(..) => Methods::Post,
-        }
+            Self::NamedRepository => (Action::ControlSomething, ApiCategory::ModelRepository, POST),
+            Self::SharedMemory(_, Status, _) => {
+                (Action::ControlServer, ApiCategory::SharedMemory, GET)
+            }
+            Self::SharedMemory(..) => (Action::ControlServer, ApiCategory::SharedMemory, POST),
+            Self::TraceSetting => (Action::ControlServer, ApiCategory::Trace, BOTH),
+            Self::Logging => (Action::ControlServer, ApiCategory::Logging, BOTH),
+        };
+        Rules { access, category, methods }
     }
 
     /// Whether the call changes what is served, or how.
     pub fn changes_server(&self, method: &Method) -> bool {
         match self {
-            Route::Load(_) | Route::Unload(_) => true,
-            Route::Logging => method == Method::POST,
+            Self::Load(_) | Self::Unload(_) => true,
+            Self::Logging => method == Method::POST,
             _ => false,
-        }
-    }
-
-    /// The group of calls it belongs to, by which it may be restricted.
-    pub fn category(&self) -> ApiCategory {
-        match self {
-            Route::Live | Route::Ready => ApiCategory::Health,
-            Route::ServerMetadata => ApiCategory::Metadata,
-            Route::Model(action, _) => action.category(),
-            Route::AllStatistics => ApiCategory::Statistics,
-            Route::RepositoryIndex | Route::Load(_) | Route::Unload(_) | Route::NamedRepository => {
-                ApiCategory::ModelRepository
-            }
-            Route::SharedMemory(..) => ApiCategory::SharedMemory,
-            Route::TraceSetting => ApiCategory::Trace,
-            Route::Logging => ApiCategory::Logging,
         }
     }
 
     /// Content type of an error that is answered before the handler starts.
     pub fn early_error_type(&self) -> &'static str {
-        use ModelAction::{Infer, Ready};
         match self {
-            Route::Live | Route::Ready => TEXT,
-            Route::Model(Ready | Infer, _) => TEXT,
+            Self::Live | Self::Ready => TEXT,
+            Self::Model(ModelAction::Ready | ModelAction::Infer, _) => TEXT,
             _ => JSON,
         }
     }
-}
-
-enum Methods {
-    Get,
-    Post,
-    Both,
 }
 
 #[cfg(test)]
@@ -337,10 +299,14 @@ mod tests {
         ] {
             for path in paths {
                 let full = format!("/v2/{path}");
-                assert_eq!(parse(&full).map(|route| route.category()), Some(category), "{path}");
+                assert_eq!(
+                    parse(&full).map(|route| route.rules().category),
+                    Some(category),
+                    "{path}"
+                );
             }
         }
-        assert_eq!(parse("/v2").map(|route| route.category()), Some(C::Metadata));
+        assert_eq!(parse("/v2").map(|route| route.rules().category), Some(C::Metadata));
     }
 
     #[test]

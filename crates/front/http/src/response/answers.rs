@@ -24,32 +24,27 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response {
 /// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
 /// Triton gets with such a request: JSON where its handler sets that early, else text.
 pub(crate) fn failure(error: &Error, content_type: &'static str) -> Response {
-    if let Some(limit) = ClientLimitError::of(error) {
-        return too_many(limit, error, content_type);
-    }
+    let limit = ClientLimitError::of(error);
     let status = match AccessError::of(error) {
+        // Its client has as much of the server as it may.
+        _ if limit.is_some() => StatusCode::TOO_MANY_REQUESTS,
         Some(refused) => status_of_refusal(refused),
-        None => StatusCode::from_u16(http_status(error.code()))
-            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        None => status_of(error),
     };
-    let body = error_body(error.message()).into();
-    let mut response = failed(reply(status, content_type, body), error.clone());
-    if error.code() == Code::Exhausted {
+    let mut response = refusal(status, content_type, error.clone());
+    if let Some(limit) = limit {
+        response.head.set(names::RETRY_AFTER, limit.wait_seconds());
+    } else if error.code() == Code::Exhausted {
         // What the connection keeps, its read buffer above all, is wanted back.
         response.head.set(names::CONNECTION, "close");
     }
     response
 }
 
-/// 429, and when to try again: its client has as much of the server as it may.
-fn too_many(limit: &ClientLimitError, error: &Error, content_type: &'static str) -> Response {
-    let body = error_body(error.message()).into();
-    let mut response = reply(StatusCode::TOO_MANY_REQUESTS, content_type, body);
-    response.head.set(names::RETRY_AFTER, limit.wait_seconds());
-    failed(response, error.clone())
+pub(crate) fn status_of(error: &Error) -> StatusCode {
+    StatusCode::from_u16(http_status(error.code())).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The response to a request that failed for this reason.
 pub(crate) fn failed(mut response: Response, reason: Error) -> Response {
     response.failed = Some(reason);
     response

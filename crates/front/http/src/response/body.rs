@@ -12,7 +12,6 @@ use galatea_types::MemoryBudget;
 
 use crate::response::{counted::counted, events::EventBody, streamed::StreamedBody};
 
-/// The body of a response.
 pub(crate) enum Body {
     Whole(Pieces),
     Streamed(Box<StreamedBody>),
@@ -81,7 +80,6 @@ impl Body {
         }
     }
 
-    /// Counts what is to be written to the budget.
     pub fn count_to(&mut self, budget: &Arc<MemoryBudget>) {
         if let Self::Whole(pieces) = self {
             pieces.first = pieces.first.take().map(|piece| counted(piece, budget));

@@ -13,7 +13,6 @@ use http::StatusCode;
 
 use crate::response::body::Body;
 
-/// The response to a request.
 pub(crate) struct Response {
     pub head: ResponseHead,
     pub body: Body,

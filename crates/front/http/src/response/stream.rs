@@ -41,7 +41,6 @@ impl ResponseStream {
         Ok((Self { receiver, running }, plan))
     }
 
-    /// Returns the model that answers.
     pub fn model(&self) -> &Arc<ServedModel> {
         self.running.model()
     }
@@ -51,7 +50,6 @@ impl ResponseStream {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// The next response. Nothing comes after the final one.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Response> {
         let response = match ready!(self.receiver.poll_next(context)) {
             Ok(received) => {

@@ -65,7 +65,6 @@ pub(super) struct ContentsFields {
 }
 
 impl ContentsFields {
-    /// Counts the elements in one more part of the contents.
     pub fn add(&mut self, message: &[u8]) -> Parsed<()> {
         for field in Fields::of(message) {
             let (number, value) = field?;

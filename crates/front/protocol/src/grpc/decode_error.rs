@@ -5,13 +5,11 @@ use thiserror::Error;
 
 use super::fields::Unreadable;
 
-/// The result of reading a message.
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
 /// The one parameter with a reserved name that clients may set.
 pub(super) const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 
-/// A refusal of a request message.
 #[derive(Debug, Error)]
 pub(super) enum DecodeError {
     /// The error of a region, or of a model version, as it is.

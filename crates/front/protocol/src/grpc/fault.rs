@@ -6,14 +6,12 @@ use std::fmt;
 
 use super::fields::{Fields, Value, packed_varints};
 
-/// A field of a message.
 struct Field {
     number: u32,
     name: &'static str,
     form: Form,
 }
 
-/// What stands in a field.
 enum Form {
     Text,
     Bytes,

@@ -77,7 +77,6 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// Bytes that have not been read.
     pub fn left(&self) -> usize {
         self.rest.len()
     }
@@ -119,7 +118,6 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The values of the field `number`.
 pub(super) fn values<'a>(
     message: &'a [u8],
     number: u32,

@@ -19,7 +19,6 @@ mod number {
     pub const OUTPUT_PARAMETERS: u32 = 2;
 }
 
-/// An input tensor of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputFields<'a> {
     message: &'a [u8],
@@ -79,7 +78,6 @@ impl<'a> InputFields<'a> {
     }
 }
 
-/// An output that a message asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutputFields<'a> {
     message: &'a [u8],

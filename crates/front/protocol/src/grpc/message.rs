@@ -34,7 +34,6 @@ mod number {
     pub const RAW_INPUT_CONTENTS: u32 = 7;
 }
 
-/// Why bytes are not taken as a request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MessageError {
     #[error("Unable to parse request")]

@@ -11,7 +11,6 @@ use super::{
     fields::{Fields, Parsed},
 };
 
-/// The value of a parameter, as it stands in the message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice<'a> {
     Bool(bool),

@@ -259,22 +259,21 @@ fn called(kind: Kind, expected: DataType) -> &'static str {
 }
 
 fn taken_elements(data_type: DataType) -> String {
-    let range = match data_type {
+    let unused = 64 - 8 * data_type.byte_size().unwrap_or(8);
+    let (least, most) = match data_type {
         DataType::Bool => return "BOOL takes true and false".to_owned(),
         DataType::Bytes => return "BYTES takes strings".to_owned(),
-        DataType::Uint8 => (i64::from(u8::MIN), u64::from(u8::MAX)),
-        DataType::Uint16 => (0, u16::MAX.into()),
-        DataType::Uint32 => (0, u32::MAX.into()),
-        DataType::Uint64 => (0, u64::MAX),
-        DataType::Int8 => (i8::MIN.into(), i8::MAX.unsigned_abs().into()),
-        DataType::Int16 => (i16::MIN.into(), i16::MAX.unsigned_abs().into()),
-        DataType::Int32 => (i32::MIN.into(), i32::MAX.unsigned_abs().into()),
-        DataType::Int64 => (i64::MIN, i64::MAX.unsigned_abs()),
         DataType::Fp16 | DataType::Bf16 | DataType::Fp32 | DataType::Fp64 => {
-            return format!("{} takes numbers", data_type.protocol_name());
+            return format!("{data_type} takes numbers");
+        }
+        DataType::Uint8 | DataType::Uint16 | DataType::Uint32 | DataType::Uint64 => {
+            (0, u64::MAX >> unused)
+        }
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            (i64::MIN >> unused, i64::MAX.unsigned_abs() >> unused)
         }
     };
-    format!("{} takes whole numbers from {} to {}", data_type.protocol_name(), range.0, range.1)
+    format!("{data_type} takes whole numbers from {least} to {most}")
 }
 
 /// A walk over nested elements up to a place in the text.

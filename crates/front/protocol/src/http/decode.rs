@@ -36,7 +36,6 @@ pub fn decode(
     Ok(decoder.decode(body, header_length)?)
 }
 
-/// What a request is read for.
 pub(super) struct Decoder<'a> {
     pub model: &'a ModelConfig,
     pub version: Option<i64>,

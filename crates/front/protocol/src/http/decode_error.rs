@@ -5,13 +5,11 @@ use thiserror::Error;
 
 use super::json_error::JsonError;
 
-/// The result of reading a body.
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
 /// How errors of raw requests begin: such a body has no request id.
 const WITHOUT_ID: &str = "[request id: <id_unknown>]";
 
-/// A refusal of a request's body.
 #[derive(Debug, Error)]
 pub(super) enum DecodeError {
     #[error(transparent)]
@@ -169,12 +167,10 @@ fn listed(set: &[&str]) -> String {
 }
 
 impl DecodeError {
-    /// This as the error of the value of `field`.
     pub fn in_field(self, field: &str) -> Self {
         Self::Field { field: field.to_owned(), error: Box::new(self) }
     }
 
-    /// This, with `advice` behind it.
     pub fn explained(self, advice: String) -> Self {
         Self::Explained { error: Box::new(self), advice }
     }

@@ -182,7 +182,6 @@ fn push_elements(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The parameters of the response, where there are any.
 fn push_parameters(json: &mut Vec<u8>, parameters: &Parameters) {
     if parameters.is_empty() {
         return;

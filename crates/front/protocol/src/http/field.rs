@@ -48,7 +48,6 @@ impl<T> Member<T> {
         !matches!(self, Self::Missing)
     }
 
-    /// The value, where it could be read.
     pub fn value(&self) -> Option<&T> {
         if let Self::Read(value) = self { Some(value) } else { None }
     }

@@ -65,7 +65,6 @@ struct Mapping<'r> {
 }
 
 impl Mapping<'_> {
-    /// Reads the object the cursor stands on.
     fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
         let mut seen = HashSet::new();
         let most = self.model.inputs().len() + MAX_PARAMETERS;
@@ -165,7 +164,6 @@ fn shape_of(spec: &TensorSpec, is_batched: bool, count: usize) -> Option<Shape> 
     (left == 1).then_some(shape)
 }
 
-/// A value of the flat response.
 enum Member<'r> {
     Text(&'r str),
     Version(i64),

@@ -58,7 +58,6 @@ impl BinaryTail<'_> {
     }
 }
 
-/// Which inputs have their data kept.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     model: &'a ModelConfig,
@@ -75,7 +74,6 @@ impl Wanted<'_> {
     }
 }
 
-/// The members of an input.
 #[derive(Default)]
 struct Members<'a> {
     name: Member<Cow<'a, [u8]>>,
@@ -198,7 +196,6 @@ impl<'a> Described<'a> {
     }
 }
 
-/// A name for a message.
 fn text(name: &[u8]) -> String {
     limits::name(name).into_owned()
 }
@@ -209,7 +206,6 @@ fn read_data_type(cursor: &mut Cursor<'_>) -> Result<Option<DataType>, JsonError
     Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
 }
 
-/// The shape of the input of this name.
 fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
     let mut shape = Shape::scalar();
     for_each_element(cursor, |cursor| -> Result<()> {

@@ -11,7 +11,6 @@ use super::{
     plain_text::plain_length,
 };
 
-/// The result of reading JSON.
 pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]
@@ -81,7 +80,6 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
-    /// Bytes of text from here to the end.
     pub fn text_left(&self) -> usize {
         self.text.len().saturating_sub(self.pos)
     }
@@ -134,23 +132,20 @@ impl<'a> Cursor<'a> {
 
     fn skip_nested(&mut self, depth: usize) -> Result<()> {
         match self.kind() {
-            Kind::Object => {
+            kind @ (Kind::Object | Kind::Array) => {
                 check_depth(depth + 1)?;
                 self.open();
                 let mut is_first = true;
-                while self.next_member(&mut is_first)?.is_some() {
+                loop {
+                    let has_next = match kind {
+                        Kind::Object => self.next_member(&mut is_first)?.is_some(),
+                        _ => self.next_element(&mut is_first)?,
+                    };
+                    if !has_next {
+                        return Ok(());
+                    }
                     self.skip_nested(depth + 1)?;
                 }
-                Ok(())
-            }
-            Kind::Array => {
-                check_depth(depth + 1)?;
-                self.open();
-                let mut is_first = true;
-                while self.next_element(&mut is_first)? {
-                    self.skip_nested(depth + 1)?;
-                }
-                Ok(())
             }
             Kind::String => self.skip_string(),
             Kind::Number => self.number().map(drop),
@@ -168,22 +163,10 @@ impl<'a> Cursor<'a> {
     /// The key of the next member, with the cursor on its value; `None` past the end of the object.
     #[inline]
     pub fn next_member(&mut self, is_first: &mut bool) -> Result<Option<Cow<'a, [u8]>>> {
-        self.skip_whitespace();
-        match self.peek() {
-            Some(b'}') => {
-                self.pos += 1;
-                return Ok(None);
-            }
-            Some(b',') if !*is_first => {
-                self.pos += 1;
-                self.skip_whitespace();
-            }
-            _ if !*is_first => {
-                return Err(self.error(SyntaxFault::MissingCommaInObject));
-            }
-            _ => {}
+        if !self.next(b'}', SyntaxFault::MissingCommaInObject, is_first)? {
+            return Ok(None);
         }
-        *is_first = false;
+        self.skip_whitespace();
         if self.peek() != Some(b'"') {
             return Err(self.error(SyntaxFault::MissingName));
         }
@@ -199,19 +182,21 @@ impl<'a> Cursor<'a> {
     /// Moves to the next element; `false` past the end of the array.
     #[inline]
     pub fn next_element(&mut self, is_first: &mut bool) -> Result<bool> {
+        self.next(b']', SyntaxFault::MissingCommaInArray, is_first)
+    }
+
+    /// Steps over the comma before what comes next; `false` past `end`.
+    #[inline]
+    fn next(&mut self, end: u8, no_comma: SyntaxFault, is_first: &mut bool) -> Result<bool> {
         self.skip_whitespace();
         match self.peek() {
-            Some(b']') => {
+            Some(byte) if byte == end => {
                 self.pos += 1;
                 return Ok(false);
             }
-            Some(b',') if !*is_first => {
-                self.pos += 1;
-            }
-            _ if !*is_first => {
-                return Err(self.error(SyntaxFault::MissingCommaInArray));
-            }
-            _ => {}
+            _ if *is_first => {}
+            Some(b',') => self.pos += 1,
+            _ => return Err(self.error(no_comma)),
         }
         *is_first = false;
         Ok(true)
@@ -225,7 +210,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn literal(&mut self, word: &[u8]) -> Result<()> {
+    pub(super) fn literal(&mut self, word: &[u8]) -> Result<()> {
         for &byte in word {
             if !self.eat(byte) {
                 return Err(self.error(SyntaxFault::InvalidValue));

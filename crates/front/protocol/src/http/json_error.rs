@@ -8,7 +8,6 @@ use thiserror::Error;
 /// Deepest nesting of arrays and objects.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// An error of the JSON reader.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum JsonError {
     #[error("failed to parse the request JSON buffer: {fault} at {offset}")]

@@ -38,15 +38,11 @@ mod tensor_data;
 mod tests;
 
 pub use decode::decode;
-pub use documents::{
-    IndexRow, error_body, model_metadata, repository_index, server_metadata, statistics,
-};
+pub use documents::{error_body, statistics, to_json};
 pub use encode::{EncodedResponse, encode};
 pub use generate::{decode_generate, encode_generate, server_sent_event};
 pub use last_header::LastHeader;
 pub use lines::{decode_for_lines, error_line, response_line};
 pub use log_settings::{decode_log_change, log_settings};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
-pub use sagemaker::{
-    SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_model, sagemaker_models,
-};
+pub use sagemaker::{SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_models};

@@ -48,7 +48,6 @@ impl Digits {
 }
 
 impl Cursor<'_> {
-    /// The number the cursor stands on.
     pub(crate) fn number(&mut self) -> Result<Number> {
         let start = self.position();
         let is_negative = self.eat(b'-');
@@ -154,21 +153,16 @@ impl Cursor<'_> {
     /// `NaN`, `Inf`, `Infinity`: not JSON, but part of Triton's dialect.
     fn non_finite(&mut self, is_negative: bool) -> Result<Number> {
         let value = if self.eat(b'N') {
-            self.word(b"aN")?;
+            self.literal(b"aN")?;
             f64::NAN
         } else {
-            self.word(b"Inf")?;
+            self.literal(b"Inf")?;
             if self.peek() == Some(b'i') {
-                self.word(b"inity")?;
+                self.literal(b"inity")?;
             }
             f64::INFINITY
         };
         Ok(Number::Real(if is_negative { -value } else { value }))
-    }
-
-    fn word(&mut self, word: &[u8]) -> Result<()> {
-        let is_whole = word.iter().all(|&byte| self.eat(byte));
-        if is_whole { Ok(()) } else { Err(self.error(SyntaxFault::InvalidValue)) }
     }
 }
 

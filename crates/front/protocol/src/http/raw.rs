@@ -33,7 +33,6 @@ pub(super) fn read(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
     Ok(Tensor::new(spec.name.clone(), spec.data_type, shape, data))
 }
 
-/// The body as one element.
 fn pack(body: &[u8]) -> Result<Buffer> {
     let mut block = AlignedBlock::try_with_capacity(byte_strings::packed_len(body))
         .map_err(|_| DecodeError::NoMemory)?;

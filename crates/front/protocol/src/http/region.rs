@@ -15,7 +15,6 @@ const REGION: &str = "shared_memory_region";
 const OFFSET: &str = "shared_memory_offset";
 const BYTE_SIZE: &str = "shared_memory_byte_size";
 
-/// The values of these parameters.
 #[derive(Debug, Default)]
 pub(super) struct RegionParameters<'a> {
     name: Member<Cow<'a, [u8]>>,
@@ -34,7 +33,6 @@ impl<'a> RegionParameters<'a> {
         }
     }
 
-    /// Whether they name a region.
     pub fn name_region(&self) -> bool {
         self.name.is_there()
     }

@@ -41,27 +41,26 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
     refuse_non_object(body)?;
     let mut request = LoadRequest::default();
     for_each_parameter(body, |key, cursor| {
-        let Some(name) = parameter_name(key) else {
+        let path = key.strip_prefix(b"file:");
+        if path.is_none() && key != b"config" {
             return Err(DecodeError::LoadParameter);
-        };
-        let value = cursor.expect_string()?;
-        match name {
-            LoadParameter::Config => {
-                request.config.get_or_insert_with(|| String::from_utf8_lossy(&value).into_owned());
-            }
-            LoadParameter::File(path) => {
-                if request.files.contains_key(&path) {
-                    return Ok(());
-                }
-                if request.files.len() == MAX_FILES {
-                    return Err(DecodeError::TooManyFiles(MAX_FILES));
-                }
-                let content = STANDARD
-                    .decode(&value)
-                    .map_err(|source| DecodeError::FileContent { path: path.clone(), source })?;
-                request.files.insert(path, Buffer::from(content));
-            }
         }
+        let value = cursor.expect_string()?;
+        let Some(path) = path else {
+            request.config.get_or_insert_with(|| String::from_utf8_lossy(&value).into_owned());
+            return Ok(());
+        };
+        let path = String::from_utf8_lossy(path).into_owned();
+        if request.files.contains_key(&path) {
+            return Ok(());
+        }
+        if request.files.len() == MAX_FILES {
+            return Err(DecodeError::TooManyFiles(MAX_FILES));
+        }
+        let content = STANDARD
+            .decode(&value)
+            .map_err(|source| DecodeError::FileContent { path: path.clone(), source })?;
+        request.files.insert(path, Buffer::from(content));
         Ok(())
     })?;
     Ok(request)
@@ -74,18 +73,6 @@ pub(super) fn refuse_non_object(body: &[u8]) -> Result<()> {
         false => Err(Cursor::check_document(body)
             .err()
             .map_or(DecodeError::BodyNotObject, DecodeError::from)),
-    }
-}
-
-enum LoadParameter {
-    Config,
-    File(String),
-}
-
-fn parameter_name(key: &[u8]) -> Option<LoadParameter> {
-    match key.strip_prefix(b"file:") {
-        Some(path) => Some(LoadParameter::File(String::from_utf8_lossy(path).into_owned())),
-        None => (key == b"config").then_some(LoadParameter::Config),
     }
 }
 

@@ -53,11 +53,6 @@ pub struct SageMakerModel {
     pub url: String,
 }
 
-/// One loaded model.
-pub fn sagemaker_model(model: &SageMakerModel) -> Vec<u8> {
-    to_json(model)
-}
-
 /// All loaded models.
 pub fn sagemaker_models(models: &[SageMakerModel]) -> Vec<u8> {
     #[derive(Serialize)]
@@ -88,7 +83,7 @@ mod tests {
     #[test]
     fn models_are_listed_as_sagemaker_reads_them() {
         let model = SageMakerModel { name: "m".to_owned(), url: "/a".to_owned() };
-        assert_eq!(sagemaker_model(&model), br#"{"modelName":"m","modelUrl":"/a"}"#);
+        assert_eq!(to_json(&model), br#"{"modelName":"m","modelUrl":"/a"}"#);
         let list = sagemaker_models(&[model]);
         assert_eq!(list, br#"{"models":[{"modelName":"m","modelUrl":"/a"}]}"#);
         assert_eq!(sagemaker_models(&[]), br#"{"models":[]}"#);

@@ -10,7 +10,6 @@ use super::{
     json::{Cursor, Kind, check_depth, whitespace},
 };
 
-/// What becomes of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
     /// They are the data of the tensor.
@@ -19,7 +18,6 @@ pub(crate) enum Elements {
     Checked,
 }
 
-/// Which data is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'n> {
     pub data_type: DataType,
@@ -72,7 +70,6 @@ fn in_data(error: DecodeError) -> DecodeError {
     error.in_field("data")
 }
 
-/// What is wrong with the data.
 #[derive(Clone, Copy, Debug)]
 enum DataError {
     Element(ElementError),

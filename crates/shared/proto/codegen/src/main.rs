@@ -4,6 +4,17 @@ use std::{error::Error, fs, path::Path};
 
 use prost::Message as _;
 
+const AS_JSON: [&str; 7] = [
+    "ServerMetadataResponse",
+    "ModelMetadataResponse",
+    "RepositoryIndexResponse.ModelIndex",
+    "StatisticDuration",
+    "InferStatistics",
+    "InferResponseStatistics",
+    "InferBatchStatistics",
+];
+const LEFT_OUT_WHERE_EMPTY: [&str; 3] = ["version", "state", "reason"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let files = ["model_config.proto", "kserve.proto", "health.proto"];
@@ -17,6 +28,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = prost_build::Config::new();
     // Tensor contents stay slices of the network buffer; maps keep one order, so answers repeat exactly.
     config.bytes([".inference"]).btree_map([".inference"]);
+    // What HTTP answers with the same content, as JSON.
+    for message in AS_JSON {
+        config.type_attribute(format!(".inference.{message}"), "#[derive(::serde::Serialize)]");
+    }
+    for field in LEFT_OUT_WHERE_EMPTY {
+        let path = format!(".inference.RepositoryIndexResponse.ModelIndex.{field}");
+        config.field_attribute(path, "#[serde(skip_serializing_if = \"::prost::alloc::string::String::is_empty\")]");
+    }
     config.out_dir(&messages).compile_fds(descriptors.clone())?;
 
     // Clients of the services, for the tests of the front end. It answers calls by their names.

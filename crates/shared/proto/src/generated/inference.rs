@@ -1035,6 +1035,7 @@ pub struct ModelReadyResponse {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataRequest {}
+#[derive(::serde::Serialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServerMetadataResponse {
     #[prost(string, tag = "1")]
@@ -1054,6 +1055,7 @@ pub struct ModelMetadataRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(::serde::Serialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ModelMetadataResponse {
     #[prost(string, tag = "1")]
@@ -1069,6 +1071,7 @@ pub struct ModelMetadataResponse {
 }
 /// Nested message and enum types in `ModelMetadataResponse`.
 pub mod model_metadata_response {
+    #[derive(::serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct TensorMetadata {
         #[prost(string, tag = "1")]
@@ -1233,6 +1236,7 @@ pub struct ModelStatisticsRequest {
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
 }
+#[derive(::serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatisticDuration {
     #[prost(uint64, tag = "1")]
@@ -1240,6 +1244,7 @@ pub struct StatisticDuration {
     #[prost(uint64, tag = "2")]
     pub ns: u64,
 }
+#[derive(::serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InferStatistics {
     #[prost(message, optional, tag = "1")]
@@ -1259,6 +1264,7 @@ pub struct InferStatistics {
     #[prost(message, optional, tag = "8")]
     pub cache_miss: ::core::option::Option<StatisticDuration>,
 }
+#[derive(::serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InferResponseStatistics {
     #[prost(message, optional, tag = "1")]
@@ -1274,6 +1280,7 @@ pub struct InferResponseStatistics {
     #[prost(message, optional, tag = "6")]
     pub cancel: ::core::option::Option<StatisticDuration>,
 }
+#[derive(::serde::Serialize)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InferBatchStatistics {
     #[prost(uint64, tag = "1")]
@@ -1358,15 +1365,19 @@ pub struct RepositoryIndexResponse {
 }
 /// Nested message and enum types in `RepositoryIndexResponse`.
 pub mod repository_index_response {
+    #[derive(::serde::Serialize)]
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct ModelIndex {
         #[prost(string, tag = "1")]
         pub name: ::prost::alloc::string::String,
         #[prost(string, tag = "2")]
+        #[serde(skip_serializing_if = "::prost::alloc::string::String::is_empty")]
         pub version: ::prost::alloc::string::String,
         #[prost(string, tag = "3")]
+        #[serde(skip_serializing_if = "::prost::alloc::string::String::is_empty")]
         pub state: ::prost::alloc::string::String,
         #[prost(string, tag = "4")]
+        #[serde(skip_serializing_if = "::prost::alloc::string::String::is_empty")]
         pub reason: ::prost::alloc::string::String,
     }
 }

@@ -16,7 +16,6 @@ mod lengths;
 /// Longest subject of a client. It becomes part of log lines and is compared with rules at each request.
 const MOST_SUBJECT: usize = 4096;
 
-/// What is asked of a certificate.
 pub struct Described {
     pub subject: Box<str>,
     pub not_before: SystemTime,
@@ -29,7 +28,6 @@ pub struct Described {
     pub is_version_1: bool,
 }
 
-/// Reads a certificate (DER). An error says why it is none.
 pub fn read(der: &[u8]) -> Result<Described, String> {
     let certificate = lengths::check(der)
         .and_then(|()| Certificate::from_der(der).map_err(|error| error.to_string()))

@@ -4,14 +4,19 @@ use std::time::Duration;
 
 use galatea_telemetry::{
     BatchRecord, ModelStatistics, RequestRecord, ResponseOutcome, ResponseRecord,
+    StatisticsSnapshot,
 };
 use galatea_types::{Code, DataType};
 
 use super::{model, spec};
-use crate::http::{
-    IndexRow, decode_index, decode_load, decode_unload, error_body, model_metadata,
-    repository_index, server_metadata, statistics,
+use crate::{
+    http::{decode_index, decode_load, decode_unload, error_body, statistics as document, to_json},
+    index_row, model_metadata, model_statistics, server_metadata,
 };
+
+fn statistics(snapshot: &StatisticsSnapshot) -> Vec<u8> {
+    document(&[model_statistics("m".to_owned(), 1, snapshot)])
+}
 
 fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).expect("UTF-8")
@@ -20,7 +25,7 @@ fn text(json: Vec<u8>) -> String {
 #[test]
 fn metadata() {
     assert_eq!(
-        text(server_metadata("triton", "1.0", &["classification", "statistics"])),
+        text(to_json(&server_metadata("triton", "1.0", &["classification", "statistics"]))),
         format!(
             r#"{{"name":"triton","version":"1.0","extensions":["classification","statistics"],"implementation":"{}"}}"#,
             galatea_types::product::NAME_AND_VERSION
@@ -28,7 +33,7 @@ fn metadata() {
     );
     let config = model(8, vec![spec("IN", DataType::Int32, &[16])]);
     assert_eq!(
-        text(model_metadata(&config, &[1, 3])),
+        text(to_json(&model_metadata(&config, &[1, 3]))),
         r#"{"name":"m","versions":["1","3"],"platform":"identity","inputs":[{"name":"IN","datatype":"INT32","shape":[-1,16]}],"outputs":[{"name":"OUT","datatype":"INT32","shape":[-1,16]}]}"#
     );
 }
@@ -36,12 +41,12 @@ fn metadata() {
 #[test]
 fn index_leaves_out_what_is_not_known() {
     let rows = [
-        IndexRow { name: "a", version: None, state: None, reason: "" },
-        IndexRow { name: "b", version: Some(1), state: Some("READY"), reason: "" },
-        IndexRow { name: "c", version: Some(2), state: Some("UNAVAILABLE"), reason: "unloaded" },
+        index_row("a".to_owned(), None, None, String::new()),
+        index_row("b".to_owned(), Some(1), Some("READY"), String::new()),
+        index_row("c".to_owned(), Some(2), Some("UNAVAILABLE"), "unloaded".to_owned()),
     ];
     assert_eq!(
-        text(repository_index(&rows)),
+        text(to_json(&rows)),
         r#"[{"name":"a"},{"name":"b","version":"1","state":"READY"},{"name":"c","version":"2","state":"UNAVAILABLE","reason":"unloaded"}]"#
     );
 }
@@ -59,7 +64,7 @@ fn statistics_in_triton_s_order() {
     let two = r#"{"count":2,"ns":0}"#;
     let one = r#"{"count":1,"ns":0}"#;
     assert_eq!(
-        text(statistics([("m", 1, &snapshot)])),
+        text(statistics(&snapshot)),
         format!(
             r#"{{"model_stats":[{{"name":"m","version":"1","last_inference":5,"inference_count":2,"execution_count":1,"inference_stats":{{"success":{two},"fail":{zero},"queue":{two},"compute_input":{two},"compute_infer":{two},"compute_output":{two},"cache_hit":{zero},"cache_miss":{zero}}},"response_stats":{{}},"batch_stats":[{{"batch_size":2,"compute_input":{one},"compute_infer":{one},"compute_output":{one}}}],"memory_usage":[]}}]}}"#
         )
@@ -73,7 +78,7 @@ fn statistics_of_responses_in_triton_s_order() {
     let success =
         ResponseRecord { outcome: ResponseOutcome::Success, compute_infer, compute_output };
     (0..11).for_each(|number| counters.record_response(number, &success));
-    let document = text(statistics([("m", 1, &counters.snapshot())]));
+    let document = text(statistics(&counters.snapshot()));
     let zero = r#"{"count":0,"ns":0}"#;
     let entry = format!(
         r#"{{"compute_infer":{{"count":1,"ns":3}},"compute_output":{{"count":1,"ns":4}},"success":{{"count":1,"ns":7}},"fail":{zero},"empty_response":{zero},"cancel":{zero}}}"#
