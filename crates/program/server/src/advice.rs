@@ -2,32 +2,13 @@
 
 use std::path::Path;
 
-use galatea_command_line::{CommandLineError, OptionOutline};
+use galatea_command_line::{CommandLineError, OptionOutline, outline};
 use galatea_types::suggest;
 
-use crate::flags::{self, FlagError, Words};
-
-/// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 18] = [
-    "up",
-    "serve",
-    "check",
-    "config",
-    "tune",
-    "sagemaker",
-    "perf",
-    "models",
-    "infer",
-    "top",
-    "auth",
-    "runtime",
-    "cache",
-    "completions",
-    "manual",
-    "help",
-    "--help",
-    "--version",
-];
+use crate::{
+    flags::{FlagError, ServeFlags, Words},
+    texts,
+};
 
 /// What other programs call a command.
 const OTHER_COMMANDS: [(&[&str], &str); 10] = [
@@ -59,7 +40,8 @@ pub fn for_command(words: &[String]) -> String {
     if let Some(owner) = owner(word) {
         return format!("it is an option of `galatea {owner}`: galatea {owner} {}", typed(words));
     }
-    if let Some(near) = suggest::nearest(word, COMMANDS).first() {
+    let commands = texts::command_names().chain(["help", "--help", "--version"]);
+    if let Some(near) = suggest::nearest(word, commands).first() {
         return format!("did you mean '{near}'? {LIST}");
     }
     let other = OTHER_COMMANDS.iter().find(|(names, _)| names.contains(&word.as_str()));
@@ -111,7 +93,7 @@ pub fn for_perf(words: &[String]) -> Option<String> {
 
 /// The command that has an option of exactly this name, `serve` before `perf`.
 fn owner(word: &str) -> Option<&'static str> {
-    if is_of(&flags::outline(), word) {
+    if is_of(&outline::<ServeFlags>(), word) {
         return Some("serve");
     }
     is_of(&galatea_perf::options::outline(), word).then_some("perf")
@@ -144,6 +126,7 @@ pub fn typed(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags;
 
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()

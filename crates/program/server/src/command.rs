@@ -10,8 +10,7 @@ use crate::{
     flags::{self, FlagError, Words},
     options, runtime, sagemaker, serve,
     terminal::{self, fail, print, width},
-    texts::{self, TextError},
-    tune, up,
+    texts, tune, up,
 };
 
 const USAGE: &str = "\
@@ -205,6 +204,6 @@ fn refuse(program: &str, others: Words, error: &FlagError) -> ExitCode {
     )
 }
 
-fn text(made: Result<String, TextError>) -> ExitCode {
+fn text(made: Result<String, FlagError>) -> ExitCode {
     made.map_or_else(fail, |text| print(&text))
 }

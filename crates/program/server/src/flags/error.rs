@@ -24,6 +24,13 @@ pub enum FlagError {
     Rule(String),
 }
 
+impl FlagError {
+    /// One in these words.
+    pub fn rule(text: impl Into<String>) -> Self {
+        Self::Rule(text.into())
+    }
+}
+
 /// The outcome of storing the value of an option.
 pub(super) type Stored = Result<(), FlagError>;
 

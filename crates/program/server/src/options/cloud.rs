@@ -20,8 +20,8 @@ pub(super) fn complete(flags: &mut ServeFlags, environment: &Environment) {
     for endpoint in [&mut flags.http, &mut flags.grpc] {
         endpoint.is_allowed.get_or_insert(is_allowed);
     }
-    if flags.repositories.is_empty() && flags.paths.is_empty() {
-        flags.repositories.extend(environment.path("AIP_STORAGE_URI"));
+    if flags.serve.repositories.is_empty() && flags.serve.paths.is_empty() {
+        flags.serve.repositories.extend(environment.path("AIP_STORAGE_URI"));
     }
 }
 

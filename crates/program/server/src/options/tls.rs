@@ -25,7 +25,7 @@ const GRPC: Names = Names {
 
 /// Returns the TLS options that the flags ask for, and notes flags that have no effect.
 pub(super) fn tls(flags: &ServeFlags, notes: &mut Vec<Note>) -> Result<TlsOptions, FlagError> {
-    let (http, metrics) = (http(&flags.http_tls)?, flags.encrypts_metrics);
+    let (http, metrics) = (http(&flags.http_tls)?, flags.serve.tls.metrics);
     if metrics && http.is_none() {
         return Err(rule(
             "--metrics-https needs the certificate of --https-cert and the key of --https-key.",

@@ -20,13 +20,13 @@ use galatea_types::{Environment, Error};
 use tempfile::TempDir;
 
 use self::{
-    command_line::{Request, UpError},
+    command_line::Request,
     examples::{BUILT_IN, EXAMPLES, Example},
     guidance::Guidance,
 };
 use crate::{
     advice,
-    flags::{ServeFlags, Words},
+    flags::{FlagError, ServeFlags, Words},
     options, serve,
     terminal::{fail, print, refuse},
 };
@@ -59,7 +59,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Request::Help => Ok(print(USAGE)),
         Request::List => Ok(print(&examples::list())),
         Request::Own(flags) => {
-            let named = flags.paths.iter().chain(&flags.repositories);
+            let named = flags.serve.paths.iter().chain(&flags.serve.repositories);
             let words = named.map(|path| path.display().to_string()).collect();
             start(flags, Guidance::Own(words), environment)
         }
@@ -68,10 +68,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         }
     });
     ran.unwrap_or_else(|error| {
-        let advice = match &error {
-            UpError::Flag(error) => advice::for_serve(error, Words::Paths).unwrap_or_default(),
-            _ => String::new(),
-        };
+        let advice = advice::for_serve(&error, Words::Paths).unwrap_or_default();
         refuse(
             format_args!("{error}{advice}"),
             "galatea up [EXAMPLE | PATH...] [options]; `galatea up --help` says more",
@@ -85,11 +82,11 @@ fn start_example(
     is_named: bool,
     mut flags: ServeFlags,
     environment: &Environment,
-) -> Result<ExitCode, UpError> {
+) -> Result<ExitCode, FlagError> {
     print(&format!("{}: {}\n{}.\n", example.name, example.question, example.origin));
     // There is no log yet.
     let progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
-    let runtimes = RuntimeOptions { progress, ..flags.runtimes.clone() };
+    let runtimes = RuntimeOptions { progress, ..flags.serve.runtimes.clone() };
     let (example, place) = match obtain(example, &runtimes, environment) {
         Ok(place) => (example, place),
         Err(error) if is_named => {
@@ -102,10 +99,11 @@ fn start_example(
                 "\n{} is not to be had: {error}\nOnce that is put right, `galatea up` tries again.\n\nIn its place: {name}. {}",
                 example.name, BUILT_IN.question
             );
-            (BUILT_IN, obtain(BUILT_IN, &runtimes, environment)?)
+            let place = obtain(BUILT_IN, &runtimes, environment);
+            (BUILT_IN, place.map_err(|error| FlagError::rule(error.to_string()))?)
         }
     };
-    flags.repositories = vec![place.path().to_owned()];
+    flags.serve.repositories = vec![place.path().to_owned()];
     start(flags, Guidance::Example(example), environment)
 }
 
@@ -113,7 +111,7 @@ fn start(
     mut flags: ServeFlags,
     guidance: Guidance,
     environment: &Environment,
-) -> Result<ExitCode, UpError> {
+) -> Result<ExitCode, FlagError> {
     for note in ports::choose(&mut flags) {
         print(&format!("{note}\n"));
     }
