@@ -33,6 +33,12 @@ const OTHER_OPTIONS: [(&[&str], &str); 5] = [
     (&["timeout"], "exit-timeout-secs"),
 ];
 
+/// To be put behind the refusal of `name`: the nearest of the names that are `known`.
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = suggest::nearest(name, known).first().copied();
+    near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+}
+
 /// For a first word that is no command. `words`: it and those behind it.
 pub fn for_command(words: &[String]) -> String {
     const LIST: &str = "`galatea --help` lists the commands";

@@ -3,9 +3,10 @@
 use galatea_client_commands::{infer_outline, models_outline, top_outline};
 use galatea_command_line::{CommandOutline, OptionOutline, Shell, man_page, markdown, outline};
 use galatea_telemetry::metrics;
-use galatea_types::{Environment, suggest};
+use galatea_types::Environment;
 
 use crate::{
+    advice::did_you_mean,
     auth_command, cache_command,
     check::CheckFlags,
     client_credential,
@@ -17,9 +18,7 @@ use crate::{
 
 /// The refusal of a word that is none of these.
 fn unknown(what: &str, given: &str, choices: &'static [&'static str]) -> FlagError {
-    let near = suggest::nearest(given, choices.iter().copied());
-    let near = near.first().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-    let there_is = choices.join(", ");
+    let (there_is, near) = (choices.join(", "), did_you_mean(given, choices.iter().copied()));
     FlagError::rule(format!("no {what} is called '{given}'; there is {there_is}{near}"))
 }
 

@@ -13,11 +13,9 @@ use crate::flags::{FlagError, backend_setting, memory_size, missing_gpus};
 pub struct CheckFlags {
     /// Without an option: a repository, the folder of one model, or a model's file.
     pub paths: Vec<PathBuf>,
-    /// `--model-repository`
     pub repositories: Vec<PathBuf>,
     /// Where the models of addresses are fetched into.
     pub cache: RepositoryCacheOptions,
-    /// `--auth-policy`
     pub auth_policy: Option<PathBuf>,
     pub is_json: bool,
     pub backend_directory: Option<PathBuf>,

@@ -29,7 +29,6 @@ const MISTAKES: u8 = 1;
 /// The command line is wrong, or nothing could be looked at.
 const USAGE: u8 = 2;
 
-/// `galatea check`
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match read::<CheckFlags>(words) {
         Ok(Some(flags)) if flags.has_nothing_to_check() => {
@@ -74,7 +73,6 @@ pub fn completed_config(folder: &Path, name: &str) -> Result<RawModelConfig> {
     Ok(completed)
 }
 
-/// `galatea config`
 pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match read::<CheckFlags>(words) {
         Ok(Some(flags)) => flags,

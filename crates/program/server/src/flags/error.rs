@@ -2,7 +2,6 @@
 
 use galatea_command_line::{BadValue, CommandLineError};
 
-/// What is wrong with the command line of `serve`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
     /// One of its words.

@@ -7,7 +7,6 @@ use galatea_command_line::Notice;
 use galatea_engine::ResourceSupply;
 use galatea_serve::ServeOptions;
 
-/// The options of `serve` as given, before they are checked against each other.
 #[derive(Debug, Default)]
 pub struct ServeFlags {
     /// What the server gets as it was given. Without what follows from several options, and from the environment.
@@ -38,10 +37,8 @@ pub struct ServeFlags {
     pub repoagent_directory: String,
     /// `--rate-limit`, in whatever letters it was given.
     pub rate_limit: String,
-    /// `--rate-limit-resource`
     pub rate_limit_resources: Vec<ResourceSupply>,
     pub trace: TraceFlags,
-    /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,
     /// `--cache-config` and `--response-cache-byte-size`
     pub cache: CacheFlags,

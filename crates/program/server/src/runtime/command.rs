@@ -6,9 +6,8 @@ use galatea_command_line::{
     Group, Kind, OptionRow, OptionSet, help, options, read as read_options,
 };
 use galatea_runtimes::Runtime;
-use galatea_types::suggest;
 
-use crate::{flags::FlagError, terminal::HELP_WIDTH};
+use crate::{advice::did_you_mean, flags::FlagError, terminal::HELP_WIDTH};
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -30,7 +29,6 @@ pub(super) enum Request {
     },
 }
 
-/// The options of `install`.
 #[derive(Debug, Default, PartialEq)]
 pub struct InstallFlags {
     pub wheel: Option<PathBuf>,
@@ -72,8 +70,7 @@ pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
         }
         "-h" | "--help" | "help" => None,
         _ => {
-            let hint = suggest::nearest(&first, COMMANDS).first().copied();
-            let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+            let hint = did_you_mean(&first, COMMANDS);
             return Err(FlagError::rule(format!("unknown command '{first}'{hint}")));
         }
     };

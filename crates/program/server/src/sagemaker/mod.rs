@@ -18,12 +18,6 @@ pub struct Places {
     pub many: PathBuf,
 }
 
-impl Default for Places {
-    fn default() -> Self {
-        Self { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() }
-    }
-}
-
 /// A start as SageMaker wants it.
 #[derive(Debug)]
 pub struct Launch {

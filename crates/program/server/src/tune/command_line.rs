@@ -18,26 +18,17 @@ a table, and the lines of config.pbtxt that choose the fastest.
 
 ";
 
-/// What is asked for.
 #[derive(Debug, Default)]
 pub struct TuneFlags {
-    /// The folder of the model.
     pub model: PathBuf,
-    /// `--engines`
     pub compares_engines: bool,
-    /// `--allow-bf16`
     pub allows_bf16: bool,
-    /// `--write`
     pub writes: bool,
-    /// `--tolerance`
     pub tolerance: f64,
-    /// `--tolerance-bf16`
     pub bf16_tolerance: f64,
-    /// `--max-concurrency`
     pub max_concurrency: u64,
-    /// `--batch-size`
     pub batch_size: u64,
-    /// `--measurement-interval`, in milliseconds
+    /// In milliseconds.
     pub interval: u64,
     /// What the load tool is told too.
     pub load_words: Vec<String>,

@@ -33,7 +33,6 @@ const USAGE: u8 = 2;
 #[error("interrupted: nothing is known, and nothing is written")]
 pub struct Interrupted;
 
-/// `galatea tune`
 pub fn run(words: Vec<String>) -> ExitCode {
     let flags = match command_line::read(words) {
         Ok(Some(flags)) => flags,

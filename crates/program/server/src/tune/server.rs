@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Sender, channel},
     },
     thread,
     time::{Duration, Instant},
@@ -77,18 +77,14 @@ impl Server {
         if stop.is_asked() {
             return Err(Interrupted.into());
         }
-        server.address = server.wait(&receiver)?;
+        server.address = receiver.recv_timeout(START_LIMIT).map_err(|_| {
+            anyhow!("the server did not start; its log ends with:\n{}", server.last_lines())
+        })?;
         Ok(server)
     }
 
     fn pid(&self) -> Option<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    fn wait(&self, address: &Receiver<String>) -> Result<String> {
-        address.recv_timeout(START_LIMIT).map_err(|_| {
-            anyhow!("the server did not start; its log ends with:\n{}", self.last_lines())
-        })
     }
 
     /// The end of its log.

@@ -2,8 +2,14 @@
 
 use std::path::Path;
 
-use super::{examples::Example, ports::NOT_NAMED};
-use crate::flags::{self, FlagError, ServeFlags, Words};
+use super::{
+    examples::{EXAMPLES, Example},
+    ports::NOT_NAMED,
+};
+use crate::{
+    advice::did_you_mean,
+    flags::{self, FlagError, ServeFlags, Words},
+};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -39,8 +45,7 @@ pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, Fl
         _ => return Ok(Request::Own(flags)),
     };
     let example = Example::named(&word).ok_or_else(|| {
-        let near = Example::nearest(&word);
-        let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let near = did_you_mean(&word, EXAMPLES.map(|example| example.name));
         FlagError::rule(format!(
             "there is no file or folder '{word}', and no example of that name{near}; `galatea up --list` lists the \
              examples"
@@ -59,7 +64,7 @@ fn is_word(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::up::examples::{BUILT_IN, EXAMPLES};
+    use crate::up::examples::BUILT_IN;
 
     fn read_line(line: &str) -> Result<Request, FlagError> {
         read(line.split_whitespace().map(str::to_owned).collect(), EXAMPLES[0])

@@ -6,11 +6,7 @@ mod examples;
 mod guidance;
 mod ports;
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, io, path::PathBuf, process::ExitCode};
 
 use galatea_runtimes::{
     InstallOptions, ProgressMaker, TerminalProgress, find_package, install_package,
@@ -34,7 +30,6 @@ use crate::{
 /// What may stand behind `up` beside paths and the options of `serve`.
 pub const WORDS: &[&str] = &[EXAMPLES[0].name, EXAMPLES[1].name, EXAMPLES[2].name, "--list"];
 
-/// What `galatea up --help` prints.
 const USAGE: &str = "\
 Usage: galatea up [EXAMPLE | PATH...] [options]
 
@@ -87,7 +82,7 @@ fn start_example(
     // There is no log yet.
     let progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
     let runtimes = RuntimeOptions { progress, ..flags.serve.runtimes.clone() };
-    let (example, place) = match obtain(example, &runtimes, environment) {
+    let (example, (path, _kept)) = match obtain(example, &runtimes, environment) {
         Ok(place) => (example, place),
         Err(error) if is_named => {
             let text = format_args!("{error}; `galatea up {}` needs nothing", BUILT_IN.name);
@@ -103,7 +98,7 @@ fn start_example(
             (BUILT_IN, place.map_err(|error| FlagError::rule(error.to_string()))?)
         }
     };
-    flags.serve.repositories = vec![place.path().to_owned()];
+    flags.serve.repositories = vec![path];
     start(flags, Guidance::Example(example), environment)
 }
 
@@ -118,21 +113,8 @@ fn start(
     Ok(serve::run(options::from_flags(flags, environment)?, Some(Box::new(guidance))))
 }
 
-/// A model repository that holds an example.
-enum Place {
-    Installed(PathBuf),
-    /// Gone when the server has ended.
-    Temporary(TempDir),
-}
-
-impl Place {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Installed(path) => path,
-            Self::Temporary(folder) => folder.path(),
-        }
-    }
-}
+/// A model repository that holds an example, and what removes it when the server has ended.
+type Place = (PathBuf, Option<TempDir>);
 
 /// Everything that the example needs is on this machine when this returns.
 fn obtain(
@@ -162,7 +144,7 @@ fn obtain(
         // Now, as the start of the server would be too late to serve another.
         libraries::onnxruntime(&options::runtime_options(runtimes.clone(), environment))?;
     }
-    Ok(Place::Installed(path))
+    Ok((path, None))
 }
 
 /// An example that is part of the program, in a folder for this run: the user's may be full, or not to be written to.
@@ -182,5 +164,5 @@ fn unpack(example: &Example) -> galatea_types::Result<Place> {
             format!("cannot write to '{}': {error}; TMPDIR names another folder", folder.display());
         Error::unavailable(text)
     };
-    write().map(Place::Temporary).map_err(failed)
+    write().map(|folder| (folder.path().to_owned(), Some(folder))).map_err(failed)
 }

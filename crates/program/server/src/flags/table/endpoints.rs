@@ -161,12 +161,12 @@ fn mutual_tls(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
 }
 
 fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    let level = &mut flags.serve.grpc_options.response_compression;
-    *level = match () {
-        () if given.is("low") => ResponseCompression::Low,
-        () if given.is("medium") => ResponseCompression::Medium,
-        () if given.is("high") => ResponseCompression::High,
-        () => ResponseCompression::None,
+    let level = given.text.to_ascii_lowercase();
+    flags.serve.grpc_options.response_compression = match level.as_str() {
+        "low" => ResponseCompression::Low,
+        "medium" => ResponseCompression::Medium,
+        "high" => ResponseCompression::High,
+        _ => ResponseCompression::None,
     };
     Ok(())
 }

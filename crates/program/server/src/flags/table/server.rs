@@ -91,6 +91,16 @@ pub const TRACING: &[Row] = options! {
 
 const TRACING_RESTS: &str = "tracing is off";
 
+/// Triton's text about an option that is a setting of `--trace-config` now.
+macro_rules! superseded {
+    ($option:literal, $setting:literal) => {
+        concat!(
+            "'", $option, "' has been deprecated and will be removed in future releases. Please use '--trace-config ",
+            $setting, " instead."
+        )
+    };
+}
+
 pub const DEPRECATED: &[Row] = options! {
     /// Use --disable-auto-complete-config instead of true; false is the default.
     "strict-model-config" => Row::of(Kind::Bool)
@@ -104,42 +114,27 @@ pub const DEPRECATED: &[Row] = options! {
     "response-cache-byte-size" => Row::of(Kind::Form("integer")).stores(setting::response_cache),
     /// Use --trace-config triton,file=<path> instead.
     "trace-file" => Row::of(Kind::Text)
-        .deprecated(
-            "'--trace-file' has been deprecated and will be removed in future releases. Please use \
-             '--trace-config triton,file=<filepath> instead.",
-        )
+        .deprecated(superseded!("--trace-file", "triton,file=<filepath>"))
         .no_effect(TRACING_RESTS),
     /// Use --trace-config level=<level> instead. OFF or FALSE; TRUE, ON, MIN, MAX and TIMESTAMPS, which mean the
     /// same; TENSORS. Default is OFF.
     "trace-level" => Row::of(Kind::Form("string"))
         .stores(trace::level)
-        .deprecated(
-            "'--trace-level' has been deprecated and will be removed in future releases. Please use \
-             '--trace-config level=<OFF|TIMESTAMPS|TENSORS> instead.",
-        ),
+        .deprecated(superseded!("--trace-level", "level=<OFF|TIMESTAMPS|TENSORS>")),
     /// Use --trace-config rate=<rate> instead.
     "trace-rate" => Row::of(ANY)
         .default("1000")
-        .deprecated(
-            "'--trace-rate' has been deprecated and will be removed in future releases. Please use \
-             '--trace-config rate=<rate value> instead.",
-        )
+        .deprecated(superseded!("--trace-rate", "rate=<rate value>"))
         .no_effect(TRACING_RESTS),
     /// Use --trace-config count=<count> instead.
     "trace-count" => Row::of(ANY)
         .default("-1")
-        .deprecated(
-            "'--trace-count' has been deprecated and will be removed in future releases. Please use \
-             '--trace-config count=<count value> instead.",
-        )
+        .deprecated(superseded!("--trace-count", "count=<count value>"))
         .no_effect(TRACING_RESTS),
     /// Use --trace-config triton,log-frequency=<n> instead.
     "trace-log-frequency" => Row::of(ANY)
         .default("0")
-        .deprecated(
-            "'--trace-log-frequency' has been deprecated and will be removed in future releases. \
-             Please use '--trace-config triton,log-frequency=<log frequency value> instead.",
-        )
+        .deprecated(superseded!("--trace-log-frequency", "triton,log-frequency=<log frequency value>"))
         .no_effect(TRACING_RESTS),
 };
 
