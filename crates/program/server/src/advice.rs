@@ -5,10 +5,7 @@ use std::path::Path;
 use galatea_command_line::{CommandLineError, OptionOutline, outline};
 use galatea_types::suggest;
 
-use crate::{
-    flags::{FlagError, ServeFlags, Words},
-    texts,
-};
+use crate::flags::{FlagError, ServeFlags, Words};
 
 /// What other programs call a command.
 const OTHER_COMMANDS: [(&[&str], &str); 10] = [
@@ -39,14 +36,14 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
     near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
 }
 
-/// For a first word that is no command. `words`: it and those behind it.
-pub fn for_command(words: &[String]) -> String {
+/// For a first word that is none of the `commands`. `words`: it and those behind it.
+pub fn for_command(words: &[String], commands: impl Iterator<Item = &'static str>) -> String {
     const LIST: &str = "`galatea --help` lists the commands";
     let Some(word) = words.first() else { return LIST.to_owned() };
     if let Some(owner) = owner(word) {
         return format!("it is an option of `galatea {owner}`: galatea {owner} {}", typed(words));
     }
-    let commands = texts::command_names().chain(["help", "--help", "--version"]);
+    let commands = commands.chain(["help", "--help", "--version"]);
     if let Some(near) = suggest::nearest(word, commands).first() {
         return format!("did you mean '{near}'? {LIST}");
     }
@@ -132,7 +129,7 @@ pub fn typed(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags;
+    use crate::{flags, texts::command_names};
 
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
@@ -155,11 +152,14 @@ mod tests {
             ("/dev/null", "galatea serve /dev/null"),
             ("/nonexistent", "`galatea --help` lists the commands"),
         ] {
-            let advice = for_command(&words(line));
+            let advice = for_command(&words(line), command_names());
             assert!(advice.contains(expected), "{line}: {advice}");
         }
         let odd = ["--model-repository=$(x)".to_owned()];
-        assert!(for_command(&odd).ends_with("galatea serve ..."), "nothing to be pasted blindly");
+        assert!(
+            for_command(&odd, command_names()).ends_with("galatea serve ..."),
+            "nothing to be pasted blindly"
+        );
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         "--version" | "-V" => print(VERSION),
         _ => {
             words.insert(0, command);
-            let advice = advice::for_command(&words);
+            let advice = advice::for_command(&words, texts::command_names());
             fail(format_args!("unknown command '{}'; {advice}", words[0]))
         }
     }
