@@ -3,8 +3,9 @@
 import hashlib
 import http.server
 import json
-import threading
 import urllib.parse
+
+import web_server
 
 # Larger files are kept apart, as on the real hub.
 LARGE = 1000
@@ -15,9 +16,6 @@ class Files(http.server.BaseHTTPRequestHandler):
     """Answers with content and knows of ranges."""
 
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
 
     def content(self, content, **headers):
         start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").split("-")[0])
@@ -34,33 +32,17 @@ class Files(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-class WebServer:
-    """A server with a handler that knows it as `owner`. `asked` are its requests: method, path, headers."""
+class WebServer(web_server.WebServer):
+    """`asked` are its requests: path, headers."""
 
     def __init__(self, respond):
         self.asked = []
 
-        class Handler(Files):
-            def do_GET(self):
-                owner.asked.append((self.path, self.headers))
-                respond(self)
+        def note(request):
+            self.asked.append((request.path, request.headers))
+            respond(request)
 
-        owner = self
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    @property
-    def address(self):
-        return f"127.0.0.1:{self.server.server_port}"
-
-    @property
-    def url(self):
-        return f"http://{self.address}"
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(note, Files)
 
 
 def oid(content):

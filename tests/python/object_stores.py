@@ -8,7 +8,6 @@ import functools
 import hashlib
 import hmac
 import http.client
-import http.server
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import servers
 import waiting
+from web_server import WebServer
 
 PACKAGES = servers.PEERS / "object-stores/python"
 AZURITE = servers.PEERS / "object-stores/azure/node_modules/azurite/dist/src/blob/main.js"
@@ -169,33 +169,12 @@ def environment(home, **variables):
     return {**unset, "HOME": str(home), "XDG_CACHE_HOME": "", "GALATEA_HOME": "", **variables}
 
 
-class Metadata:
+class Metadata(WebServer):
     """The services at which a machine in a cloud learns who it is, all at one address: those of AWS, Google and Azure."""
 
     def __init__(self, s3=("METADATAKEY", "metadata-secret"), life=3600):
         self.asked, self.s3, self.life = [], s3, life
-        service = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                service.answer(self)
-
-            do_PUT = do_GET
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def address(self):
-        return f"127.0.0.1:{self.server.server_port}"
-
-    @property
-    def url(self):
-        return f"http://{self.address}"
+        super().__init__(self.answer)
 
     def expiry(self):
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.life))
@@ -234,10 +213,6 @@ class Metadata:
 
     def paths(self):
         return [path for _, path, _ in self.asked]
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @functools.cache

@@ -1,15 +1,15 @@
 """A package index on this machine that serves wheels from folders, and has the faults of real ones when asked."""
 
-import http.server
 import threading
 from pathlib import Path
 
 import servers
+from web_server import WebServer
 
 WHEELS = servers.PEERS / "wheels/model-wheels"
 
 
-class PackageIndex:
+class PackageIndex(WebServer):
     """Projects by name, as links. `faults`: what is done with a file, by the beginning of its name."""
 
     def __init__(self, folder=WHEELS, **faults):
@@ -17,31 +17,16 @@ class PackageIndex:
         self.asked, self.changed = [], threading.Condition()
         # A stalled answer is held until this is set.
         self.released = threading.Event()
-        index = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                with index.changed:
-                    index.asked.append(self.path)
-                    index.changed.notify_all()
-                index.answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/simple"
+        super().__init__(self.answer)
 
     def environment(self):
         """Variables with which pip, and the program, ask here and nowhere else."""
-        return {"PIP_INDEX_URL": self.url, "PIP_CONFIG_FILE": "/dev/null", "NO_PROXY": "*", "no_proxy": "*", "PIP_DEFAULT_TIMEOUT": "10"}
+        return {"PIP_INDEX_URL": f"{self.url}/simple", "PIP_CONFIG_FILE": "/dev/null", "NO_PROXY": "*", "no_proxy": "*", "PIP_DEFAULT_TIMEOUT": "10"}
 
     def answer(self, request):
+        with self.changed:
+            self.asked.append(request.path)
+            self.changed.notify_all()
         name = request.path.strip("/").rpartition("/")[2]
         if request.path.startswith("/simple/"):
             wheels = sorted(file.name for file in self.folder.glob("*.whl") if file.name.split("-")[0].replace("_", "-") == name)
@@ -84,5 +69,4 @@ class PackageIndex:
 
     def __exit__(self, *_):
         self.released.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.stop()

@@ -2,7 +2,6 @@
 keys that change; and policies that change while a server serves."""
 
 import contextlib
-import http.server
 import json
 import os
 import queue
@@ -23,6 +22,7 @@ from auth_cases import bearer, jwt_table, key_entry
 from repositories import add_sub_config, tensor, write_model
 from sequence_plays import controls
 from waiting import LIMIT, eventually
+from web_server import WebServer
 
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
 KIDS = ("rs", "es", "ed")
@@ -163,39 +163,25 @@ def test_no_token_is_in_the_log(issuer, server):
             assert part not in server.text()
 
 
-class KeyServer:
+class KeyServer(WebServer):
     """The address that an issuer publishes its keys at."""
 
     def __init__(self):
         self.answer, self.asked = (503, b""), threading.Semaphore(0)
-        outer = self
+        super().__init__(self.respond)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                status, body = outer.answer
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    self.wfile.write(body)
-                outer.asked.release()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/jwks.json"
+    def respond(self, request):
+        status, body = self.answer
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        with contextlib.suppress(OSError):
+            request.wfile.write(body)
+        self.asked.release()
 
     def wait(self, times=1):
         for _ in range(times):
             assert self.asked.acquire(timeout=LIMIT), "nobody asked for the keys"
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -206,7 +192,7 @@ def keys():
 
 
 def of_address(keys, refresh):
-    return jwt_table(f'jwks_url = "{keys.url()}"\nrefresh_secs = {refresh}')
+    return jwt_table(f'jwks_url = "{keys.url}/jwks.json"\nrefresh_secs = {refresh}')
 
 
 def test_keys_of_an_address_are_fetched_and_change(issuer, policies, keys):

@@ -35,8 +35,7 @@ pub use self::{
     gpus::Gpus,
     memory::MemorySize,
     options::{
-        CacheSettings, CloudOptions, CloudPlatform, Endpoint, Note, RuntimeOptions, ServeOptions,
-        TlsOptions,
+        CacheSettings, CloudOptions, Endpoint, Note, RuntimeOptions, ServeOptions, TlsOptions,
     },
     panic_hook::install as install_panic_hook,
     reload::Reload,

@@ -1,16 +1,16 @@
 //! What a server needs to know to start: its creator decides.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use galatea_backend_python::WorkerRules;
 use galatea_engine::EngineOptions;
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings, TlsFiles};
 use galatea_grpc::GrpcOptions;
-use galatea_http::{CloudInference, HttpOptions, PathPattern};
+use galatea_http::{CloudFrontEnd, HttpOptions};
 use galatea_response_cache::RedisSettings;
 use galatea_runtimes::ProgressMaker;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
-use galatea_types::{Environment, MemoryBudget, Stop};
+use galatea_types::{Environment, Stop};
 
 use crate::{
     backends::native::EarlyBackend, memory::MemorySize,
@@ -89,15 +89,6 @@ pub enum Note {
     Info(String),
 }
 
-impl ServeOptions {
-    /// One budget for all that hold memory for clients.
-    pub(crate) fn share_memory(&mut self, memory: Arc<MemoryBudget>) {
-        self.http_options.memory = memory.clone();
-        self.grpc_options.memory = memory.clone();
-        self.engine.memory = memory;
-    }
-}
-
 /// Where native runtime libraries come from. Empty paths count as not given.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
@@ -158,31 +149,8 @@ pub struct TlsOptions {
 pub struct CloudOptions {
     /// Its place.
     pub endpoint: Endpoint,
-    /// The platform, and what it asks for.
-    pub platform: CloudPlatform,
-}
-
-/// What the platform's environment says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CloudPlatform {
-    /// Amazon SageMaker.
-    SageMaker {
-        /// Whether a ping asks for liveness, and not for readiness.
-        pings_liveness: bool,
-        /// The model that is asked where a request names none.
-        model: String,
-        /// The kind of requests.
-        inference: CloudInference,
-    },
-    /// Google Vertex AI.
-    VertexAi {
-        /// The path of predictions.
-        predict_route: PathPattern,
-        /// The path of health.
-        health_route: PathPattern,
-        /// `None`: the only one that is loaded.
-        model: Option<String>,
-    },
+    /// The platform, and what it asks for. Without a model Vertex AI gets the only one that is loaded.
+    pub platform: CloudFrontEnd,
 }
 
 /// Where responses are kept.

@@ -74,8 +74,7 @@ impl Server {
     pub fn build(mut options: ServeOptions) -> Result<Self> {
         log_notes(&options.notes);
         let budget_rule = BudgetRule::new(options.memory_budget);
-        options.share_memory(budget_rule.budget());
-        connections::share(&mut options);
+        connections::share(&mut options, budget_rule.budget());
         let access_log = access_log::open(&mut options)?;
         // Whoever asked for encryption gets no server without.
         let tls_reload = encryption::open(&mut options)?;
@@ -163,7 +162,9 @@ impl Server {
         let poller =
             self.options.poll_interval.map(|interval| Poller::start(&self.engine, interval));
         self.poller = poller.transpose().context(NO_THREAD)?;
-        exposure::warn(&self.options);
+        if let Some(text) = exposure::warning(&self.options) {
+            log::warn!("{text}");
+        }
         // Before the lines that scripts wait for.
         self.engine.availability().finish_start();
         self.front_ends.start(&self.engine, &self.options)?;

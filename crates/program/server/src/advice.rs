@@ -2,32 +2,10 @@
 
 use std::path::Path;
 
-use galatea_command_line::{CommandLineError, OptionOutline};
+use galatea_command_line::{CommandLineError, OptionOutline, outline};
 use galatea_types::suggest;
 
-use crate::flags::{self, FlagError, Words};
-
-/// The commands, as they are suggested for a mistyped one.
-const COMMANDS: [&str; 18] = [
-    "up",
-    "serve",
-    "check",
-    "config",
-    "tune",
-    "sagemaker",
-    "perf",
-    "models",
-    "infer",
-    "top",
-    "auth",
-    "runtime",
-    "cache",
-    "completions",
-    "manual",
-    "help",
-    "--help",
-    "--version",
-];
+use crate::flags::{FlagError, ServeFlags, Words};
 
 /// What other programs call a command.
 const OTHER_COMMANDS: [(&[&str], &str); 10] = [
@@ -52,14 +30,21 @@ const OTHER_OPTIONS: [(&[&str], &str); 5] = [
     (&["timeout"], "exit-timeout-secs"),
 ];
 
-/// For a first word that is no command. `words`: it and those behind it.
-pub fn for_command(words: &[String]) -> String {
+/// To be put behind the refusal of `name`: the nearest of the names that are `known`.
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = suggest::nearest(name, known).first().copied();
+    near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+}
+
+/// For a first word that is none of the `commands`. `words`: it and those behind it.
+pub fn for_command(words: &[String], commands: impl Iterator<Item = &'static str>) -> String {
     const LIST: &str = "`galatea --help` lists the commands";
     let Some(word) = words.first() else { return LIST.to_owned() };
     if let Some(owner) = owner(word) {
         return format!("it is an option of `galatea {owner}`: galatea {owner} {}", typed(words));
     }
-    if let Some(near) = suggest::nearest(word, COMMANDS).first() {
+    let commands = commands.chain(["help", "--help", "--version"]);
+    if let Some(near) = suggest::nearest(word, commands).first() {
         return format!("did you mean '{near}'? {LIST}");
     }
     let other = OTHER_COMMANDS.iter().find(|(names, _)| names.contains(&word.as_str()));
@@ -111,7 +96,7 @@ pub fn for_perf(words: &[String]) -> Option<String> {
 
 /// The command that has an option of exactly this name, `serve` before `perf`.
 fn owner(word: &str) -> Option<&'static str> {
-    if is_of(&flags::outline(), word) {
+    if is_of(&outline::<ServeFlags>(), word) {
         return Some("serve");
     }
     is_of(&galatea_perf::options::outline(), word).then_some("perf")
@@ -144,6 +129,7 @@ pub fn typed(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{flags, texts::command_names};
 
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
@@ -166,11 +152,14 @@ mod tests {
             ("/dev/null", "galatea serve /dev/null"),
             ("/nonexistent", "`galatea --help` lists the commands"),
         ] {
-            let advice = for_command(&words(line));
+            let advice = for_command(&words(line), command_names());
             assert!(advice.contains(expected), "{line}: {advice}");
         }
         let odd = ["--model-repository=$(x)".to_owned()];
-        assert!(for_command(&odd).ends_with("galatea serve ..."), "nothing to be pasted blindly");
+        assert!(
+            for_command(&odd, command_names()).ends_with("galatea serve ..."),
+            "nothing to be pasted blindly"
+        );
     }
 
     #[test]

@@ -21,7 +21,6 @@ Clients send the key as `Authorization: Bearer <key>` or `X-API-Key: <key>`, ove
 /// The words that `galatea auth` knows, for completions.
 pub const WORDS: &[&str] = &["key", "--help"];
 
-/// `galatea auth`
 pub fn run(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let made = match words[..] {

@@ -21,7 +21,6 @@ built again when it is loaded, which may fetch packages.
 /// The words that `galatea cache` knows, for completions.
 pub const WORDS: &[&str] = &["clean", "--help"];
 
-/// `galatea cache`
 pub fn run(words: &[String], environment: &Environment) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {

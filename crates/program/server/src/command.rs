@@ -2,16 +2,18 @@
 
 use std::{env, path::Path, process::ExitCode};
 
+use galatea_client_commands::{Look, infer, models, top};
 use galatea_serve::{ServeOptions, model_worker};
 use galatea_types::Environment;
 
 use crate::{
     advice, auth_command, cache_command, check, client_credential,
     flags::{self, FlagError, Words},
-    options, runtime, sagemaker, serve,
+    options, runtime,
+    sagemaker::{self, Places},
+    serve,
     terminal::{self, fail, print, width},
-    texts::{self, TextError},
-    tune, up,
+    texts, tune, up,
 };
 
 const USAGE: &str = "\
@@ -53,68 +55,54 @@ const VERSION: &str = concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n");
 /// Runs the program with its arguments, its own name first.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
+    // The variables of this process: read here, and passed to the code that needs them.
+    let environment = &env::vars_os().collect::<Environment>();
+    let mut words: Vec<String> = arguments.collect();
     match Path::new(&program).file_name().and_then(|name| name.to_str()) {
-        Some("tritonserver") => return serve_command("tritonserver", arguments, Words::Refused),
-        Some("serve") => return sagemaker_command("serve", arguments),
-        Some("perf_analyzer") => return perf_command("perf_analyzer", arguments),
+        Some(name @ "tritonserver") => return serve(name, words, Words::Refused, environment),
+        Some(name @ "serve") => return sagemaker_command(name, words, environment),
+        Some(name @ "perf_analyzer") => return perf_command(name, words, environment),
         _ => {}
     }
-    let mut arguments = arguments.peekable();
-    let command = arguments.next();
+    if words.is_empty() {
+        eprint!("{USAGE}");
+        return ExitCode::FAILURE;
+    }
+    let command = words.remove(0);
     // `perf` prints the version that scripts know.
-    let has_own_version = matches!(command.as_deref(), Some("perf" | model_worker::COMMAND));
-    if !has_own_version && arguments.peek().is_some_and(|word| word == "--version") {
+    let has_own_version = matches!(&*command, "perf" | model_worker::COMMAND);
+    if !has_own_version && words.first().is_some_and(|word| word == "--version") {
         return print(VERSION);
     }
-    match command.as_deref() {
-        Some("up") => up::run(arguments.collect(), &environment()),
-        Some("serve") => serve_command("galatea serve", arguments, Words::Paths),
-        Some("check") => check::run(arguments.collect(), &environment()),
-        Some("config") => check::run_config(arguments.collect(), &environment()),
-        Some("tune") => tune::run(arguments.collect()),
-        Some("sagemaker") => sagemaker_command("galatea sagemaker", arguments),
-        Some("perf") => perf_command("galatea perf", arguments),
-        Some("models") => {
-            client(arguments, |words| galatea_client_commands::models(words, look()) as u8)
-        }
-        Some("infer") => client(arguments, |words| galatea_client_commands::infer(words) as u8),
-        Some("top") => client(arguments, |words| galatea_client_commands::top(words, look()) as u8),
-        Some("auth") => auth_command::run(&arguments.collect::<Vec<_>>()),
-        Some("runtime") => runtime::run(arguments.collect(), &environment()),
-        Some("cache") => cache_command::run(&arguments.collect::<Vec<_>>(), &environment()),
-        Some("completions") => {
-            text(texts::completions(&arguments.collect::<Vec<_>>(), &environment()))
-        }
-        Some("manual") => text(texts::manual(&arguments.collect::<Vec<_>>())),
-        Some(model_worker::COMMAND) => model_worker::run(&arguments.collect::<Vec<_>>()),
-        Some("--help" | "-h" | "help") => print(USAGE),
-        Some("--version" | "-V") => print(VERSION),
-        Some(other) => {
-            let words: Vec<String> = [other.to_owned()].into_iter().chain(arguments).collect();
-            fail(format_args!("unknown command '{other}'; {}", advice::for_command(&words)))
-        }
-        None => {
-            eprint!("{USAGE}");
-            ExitCode::FAILURE
+    match &*command {
+        "up" => up::run(words, environment),
+        "serve" => serve("galatea serve", words, Words::Paths, environment),
+        "check" => check::run(words, environment),
+        "config" => check::run_config(words, environment),
+        "tune" => tune::run(words),
+        "sagemaker" => sagemaker_command("galatea sagemaker", words, environment),
+        "perf" => perf_command("galatea perf", words, environment),
+        "models" => client(words, environment, |words, look| models(words, look) as u8),
+        "infer" => client(words, environment, |words, _| infer(words) as u8),
+        "top" => client(words, environment, |words, look| top(words, look) as u8),
+        "auth" => auth_command::run(&words),
+        "runtime" => runtime::run(words, environment),
+        "cache" => cache_command::run(&words, environment),
+        "completions" => text(texts::completions(&words, environment)),
+        "manual" => text(texts::manual(&words)),
+        model_worker::COMMAND => model_worker::run(&words),
+        "--help" | "-h" | "help" => print(USAGE),
+        "--version" | "-V" => print(VERSION),
+        _ => {
+            words.insert(0, command);
+            let advice = advice::for_command(&words, texts::command_names());
+            fail(format_args!("unknown command '{}'; {advice}", words[0]))
         }
     }
 }
 
-fn serve_command(
-    program: &str,
-    arguments: impl Iterator<Item = String>,
-    others: Words,
-) -> ExitCode {
-    serve_in(program, arguments, others, &environment())
-}
-
-fn serve_in(
-    program: &str,
-    arguments: impl Iterator<Item = String>,
-    others: Words,
-    environment: &Environment,
-) -> ExitCode {
-    match serve_options(arguments, others, environment) {
+fn serve(program: &str, words: Vec<String>, others: Words, environment: &Environment) -> ExitCode {
+    match serve_options(words, others, environment) {
         Ok(Some(options)) => serve::run(options, None),
         Ok(None) => print(&flags::help(program, others)),
         Err(error) => refuse(program, others, &error),
@@ -123,22 +111,23 @@ fn serve_in(
 
 /// `None` when the help is asked for.
 fn serve_options(
-    arguments: impl Iterator<Item = String>,
+    words: Vec<String>,
     others: Words,
     environment: &Environment,
 ) -> Result<Option<ServeOptions>, FlagError> {
-    let flags = flags::parse(arguments, others)?;
+    let flags = flags::parse(words, others)?;
     flags.map(|flags| options::from_flags(flags, environment)).transpose()
 }
 
 /// SageMaker gives `serve` as the argument of an image whose entry point is this command.
-fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    let mut arguments = arguments.peekable();
-    arguments.next_if(|first| first == "serve");
-    match sagemaker::launch(&environment(), &sagemaker::Places::default(), arguments) {
+fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {
+    let mut words = words.into_iter().peekable();
+    words.next_if(|first| first == "serve");
+    let places = Places { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() };
+    match sagemaker::launch(environment, &places, words) {
         Ok(launch) => {
             launch.notes.iter().for_each(|note| eprintln!("{note}"));
-            serve_in(program, launch.arguments.into_iter(), Words::Refused, &launch.environment)
+            serve(program, launch.arguments, Words::Refused, &launch.environment)
         }
         Err(error) => {
             eprintln!("ERROR: {error}");
@@ -149,11 +138,12 @@ fn sagemaker_command(program: &str, arguments: impl Iterator<Item = String>) -> 
 
 /// A command that asks a server, with the credential of the environment.
 fn client(
-    arguments: impl Iterator<Item = String>,
-    run: impl FnOnce(std::vec::IntoIter<String>) -> u8,
+    words: Vec<String>,
+    environment: &Environment,
+    run: impl FnOnce(std::vec::IntoIter<String>, Look) -> u8,
 ) -> ExitCode {
-    match client_credential::add_to(arguments.collect(), &environment()) {
-        Ok(words) => ExitCode::from(run(words.into_iter())),
+    match client_credential::add_to(words, environment) {
+        Ok(words) => ExitCode::from(run(words.into_iter(), look(environment))),
         Err(error) => {
             fail(error);
             ExitCode::from(WRONG_COMMAND_LINE)
@@ -161,9 +151,8 @@ fn client(
     }
 }
 
-fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitCode {
-    let words: Vec<String> = arguments.collect();
-    let with_credential = match client_credential::add_to(words.clone(), &environment()) {
+fn perf_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {
+    let with_credential = match client_credential::add_to(words.clone(), environment) {
         Ok(words) => words,
         Err(error) => return fail(error),
     };
@@ -180,19 +169,13 @@ fn perf_command(program: &str, arguments: impl Iterator<Item = String>) -> ExitC
 const WRONG_COMMAND_LINE: u8 = 2;
 
 /// What a view on the terminal may use.
-fn look() -> galatea_client_commands::Look {
-    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let terminal = env::var_os("TERM").unwrap_or_default();
-    galatea_client_commands::Look {
-        has_color: !is_set("NO_COLOR"),
+fn look(environment: &Environment) -> Look {
+    let terminal = environment.get("TERM").unwrap_or_default();
+    Look {
+        has_color: environment.get("NO_COLOR").is_none(),
         is_dumb: terminal.is_empty() || terminal == "dumb",
-        width: width(&environment()),
+        width: width(environment),
     }
-}
-
-/// The variables of this process: read here, and passed to the code that needs them.
-fn environment() -> Environment {
-    env::vars_os().collect()
 }
 
 /// One line, and where to read on. The whole help would push the one line that matters off the screen.
@@ -205,6 +188,6 @@ fn refuse(program: &str, others: Words, error: &FlagError) -> ExitCode {
     )
 }
 
-fn text(made: Result<String, TextError>) -> ExitCode {
+fn text(made: Result<String, FlagError>) -> ExitCode {
     made.map_or_else(fail, |text| print(&text))
 }

@@ -8,6 +8,9 @@ use std::{
 
 use galatea_types::Environment;
 
+/// Columns of the help texts of commands.
+pub const HELP_WIDTH: usize = 80;
+
 /// Prints to stdout; a reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();

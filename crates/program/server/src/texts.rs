@@ -1,28 +1,25 @@
 //! `galatea completions` and `galatea manual`: texts made from the tables of all commands.
 
-use galatea_command_line::{CommandOutline, OptionOutline, Shell, man_page, markdown};
+use galatea_client_commands::{infer_outline, models_outline, top_outline};
+use galatea_command_line::{CommandOutline, OptionOutline, Shell, man_page, markdown, outline};
 use galatea_telemetry::metrics;
-use galatea_types::{Environment, suggest};
+use galatea_types::Environment;
 
-use crate::{auth_command, cache_command, check, client_credential, flags, runtime, tune, up};
+use crate::{
+    advice::did_you_mean,
+    auth_command, cache_command,
+    check::CheckFlags,
+    client_credential,
+    flags::{FlagError, ServeFlags},
+    runtime::InstallFlags,
+    tune::TuneFlags,
+    up,
+};
 
-/// What is wrong with the words behind one of these commands.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
-    /// Nothing, where one of these is expected.
-    #[error("which {what}? One of {} is expected", choices.join(", "))]
-    Missing { what: &'static str, choices: &'static [&'static str] },
-    /// None of those that there are.
-    #[error("no {what} is called '{given}'; there is {}{}", choices.join(", "), suggestion(given, choices))]
-    Unknown { what: &'static str, given: String, choices: &'static [&'static str] },
-    /// More than one word.
-    #[error("Unexpected argument: {0}")]
-    Unexpected(String),
-}
-
-fn suggestion(given: &str, choices: &'static [&'static str]) -> String {
-    let near = suggest::nearest(given, choices.iter().copied());
-    near.first().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+/// The refusal of a word that is none of these.
+fn unknown(what: &str, given: &str, choices: &'static [&'static str]) -> FlagError {
+    let (there_is, near) = (choices.join(", "), did_you_mean(given, choices.iter().copied()));
+    FlagError::rule(format!("no {what} is called '{given}'; there is {there_is}{near}"))
 }
 
 const COMPLETIONS_USAGE: &str = "\
@@ -55,15 +52,17 @@ To have `man galatea`, put the page beside the program, where man looks for it:
 const FORMS: &[&str] = &["man", "markdown", "metrics", "config"];
 
 /// The text that `galatea completions` is asked for.
-pub fn completions(words: &[String], environment: &Environment) -> Result<String, TextError> {
-    let what = "shell";
+pub fn completions(words: &[String], environment: &Environment) -> Result<String, FlagError> {
     match only(words)? {
         Some("-h" | "--help") => Ok(COMPLETIONS_USAGE.to_owned()),
         Some("model-names") => Ok(model_names(environment)),
-        None => Err(TextError::Missing { what, choices: Shell::NAMES }),
+        None => {
+            let shells = Shell::NAMES.join(", ");
+            Err(FlagError::rule(format!("which shell? One of {shells} is expected")))
+        }
         Some(name) => match Shell::named(name) {
             Some(shell) => Ok(shell.completion(&commands())),
-            None => Err(TextError::Unknown { what, given: name.to_owned(), choices: Shell::NAMES }),
+            None => Err(unknown("shell", name, Shell::NAMES)),
         },
     }
 }
@@ -75,17 +74,14 @@ fn model_names(environment: &Environment) -> String {
 }
 
 /// The text that `galatea manual` is asked for.
-pub fn manual(words: &[String]) -> Result<String, TextError> {
+pub fn manual(words: &[String]) -> Result<String, FlagError> {
     match only(words)? {
         Some("-h" | "--help") => Ok(MANUAL_USAGE.to_owned()),
         None | Some("man") => Ok(man_page("galatea", env!("CARGO_PKG_VERSION"), &commands())),
-        Some("markdown") => Ok(format!("{MARKDOWN_HEAD}{}", markdown(&flags::outline()))),
+        Some("markdown") => Ok(format!("{MARKDOWN_HEAD}{}", markdown(&outline::<ServeFlags>()))),
         Some("metrics") => Ok(metrics::reference()),
         Some("config") => Ok(galatea_config::reference()),
-        Some(other) => {
-            let given = other.to_owned();
-            Err(TextError::Unknown { what: "form of the manual", given, choices: FORMS })
-        }
+        Some(other) => Err(unknown("form of the manual", other, FORMS)),
     }
 }
 
@@ -97,81 +93,65 @@ Made from the program's own table by `galatea manual markdown`; a test compares.
 names is in [compat.md](compat.md).
 ";
 
-fn only(words: &[String]) -> Result<Option<&str>, TextError> {
+fn only(words: &[String]) -> Result<Option<&str>, FlagError> {
     match words {
         [] => Ok(None),
         [word] => Ok(Some(word)),
-        [_, more, ..] => Err(TextError::Unexpected(more.clone())),
+        [_, more, ..] => Err(FlagError::rule(format!("Unexpected argument: {more}"))),
     }
 }
 
-fn command(
-    path: &'static str,
-    summary: &'static str,
-    words: &'static [&'static str],
-    options: Vec<OptionOutline>,
-) -> CommandOutline {
-    let is_of_models = matches!(path, "galatea models" | "galatea infer");
-    let more_words = is_of_models.then_some("completions model-names");
-    CommandOutline { path, summary, words, more_words, options }
-}
+/// A command: the words that call it, what it does, the words behind it, and its options.
+type Command = (&'static str, &'static str, &'static [&'static str], fn() -> Vec<OptionOutline>);
+
+const SERVE: &str = "Serve the models of a repository";
+const TOP: &str = "Inference server that speaks Triton's protocols, and its load tool";
+const UP: &str = "Serve an example model, or one of yours, for a first look";
+const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
+const RUNTIMES: &[&str] = &["onnxruntime", "pytorch", "tensorflow", "openvino"];
+const INSTALL: &str = "Fetch a native runtime library";
+const REMOVE: &str = "Remove what was installed of a runtime";
+const CACHE: &str = "Remove environments of Python models";
+const CHECK: &str = "Find the mistakes in a model repository without serving it";
+const CONTROL: &[&str] = &["load", "unload", "reload"];
 
 /// All commands, under all names of the program.
+const COMMANDS: &[Command] = &[
+    ("galatea", TOP, &["--help", "--version"], Vec::new),
+    ("galatea up", UP, up::WORDS, outline::<ServeFlags>),
+    ("galatea serve", SERVE, &[], outline::<ServeFlags>),
+    ("galatea check", CHECK, &[], outline::<CheckFlags>),
+    ("galatea config", "Print the completed config.pbtxt of a model", &[], outline::<CheckFlags>),
+    ("galatea tune", "Measure which engine serves a model fastest", &[], outline::<TuneFlags>),
+    ("galatea sagemaker", SAGEMAKER, &[], outline::<ServeFlags>),
+    ("galatea perf", "Measure a server", &[], galatea_perf::options::outline),
+    ("galatea models", "List the models of a running server", CONTROL, models_outline),
+    ("galatea infer", "Send one request to a running server", &[], infer_outline),
+    ("galatea top", "Watch a running server", &[], top_outline),
+    ("galatea auth", "Make API keys", auth_command::WORDS, Vec::new),
+    ("galatea runtime", "Native runtime libraries", &["--help"], Vec::new),
+    ("galatea runtime list", "List the native runtimes", &[], Vec::new),
+    ("galatea runtime install", INSTALL, RUNTIMES, outline::<InstallFlags>),
+    ("galatea runtime path", "Print where its library is", RUNTIMES, Vec::new),
+    ("galatea runtime remove", REMOVE, RUNTIMES, Vec::new),
+    ("galatea cache", CACHE, cache_command::WORDS, Vec::new),
+    ("galatea completions", "Print completions for a shell", Shell::NAMES, Vec::new),
+    ("galatea manual", "Print the manual", FORMS, Vec::new),
+    ("tritonserver", SERVE, &[], outline::<ServeFlags>),
+    ("perf_analyzer", "Measure a server", &[], galatea_perf::options::outline),
+];
+
 fn commands() -> Vec<CommandOutline> {
-    const SERVE: &str = "Serve the models of a repository";
-    const UP: &str = "Serve an example model, or one of yours, for a first look";
-    const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
-    const CHECK: &str = "Find the mistakes in a model repository without serving it";
-    const CONFIG: &str = "Print the completed config.pbtxt of a model";
-    const TUNE: &str = "Measure which engine serves a model fastest";
-    const PERF: &str = "Measure a server";
-    const MODELS: &str = "List the models of a running server";
-    const INFER: &str = "Send one request to a running server";
-    const TOP: &str = "Watch a running server";
-    const RUNTIMES: &[&str] = &["onnxruntime", "pytorch", "tensorflow", "openvino"];
-    let top = "Inference server that speaks Triton's protocols, and its load tool";
-    vec![
-        command("galatea", top, &["--help", "--version"], Vec::new()),
-        command("galatea up", UP, up::WORDS, flags::outline()),
-        command("galatea serve", SERVE, &[], flags::outline()),
-        command("galatea check", CHECK, &[], check::check_outline()),
-        command("galatea config", CONFIG, &[], check::check_outline()),
-        command("galatea tune", TUNE, &[], tune::tune_outline()),
-        command("galatea sagemaker", SAGEMAKER, &[], flags::outline()),
-        command("galatea perf", PERF, &[], galatea_perf::options::outline()),
-        command(
-            "galatea models",
-            MODELS,
-            &["load", "unload", "reload"],
-            galatea_client_commands::models_outline(),
-        ),
-        command("galatea infer", INFER, &[], galatea_client_commands::infer_outline()),
-        command("galatea top", TOP, &[], galatea_client_commands::top_outline()),
-        command("galatea auth", "Make API keys", auth_command::WORDS, Vec::new()),
-        command("galatea runtime", "Native runtime libraries", &["--help"], Vec::new()),
-        command("galatea runtime list", "List the native runtimes", &[], Vec::new()),
-        command(
-            "galatea runtime install",
-            "Fetch a native runtime library",
-            RUNTIMES,
-            runtime::install_outline(),
-        ),
-        command("galatea runtime path", "Print where its library is", RUNTIMES, Vec::new()),
-        command(
-            "galatea runtime remove",
-            "Remove what was installed of a runtime",
-            RUNTIMES,
-            Vec::new(),
-        ),
-        command(
-            "galatea cache",
-            "Remove environments of Python models",
-            cache_command::WORDS,
-            Vec::new(),
-        ),
-        command("galatea completions", "Print completions for a shell", Shell::NAMES, Vec::new()),
-        command("galatea manual", "Print the manual", FORMS, Vec::new()),
-        command("tritonserver", SERVE, &[], flags::outline()),
-        command("perf_analyzer", PERF, &[], galatea_perf::options::outline()),
-    ]
+    let of_models = ["galatea models", "galatea infer"];
+    let outline = |&(path, summary, words, options): &Command| {
+        let more_words = of_models.contains(&path).then_some("completions model-names");
+        CommandOutline { path, summary, words, more_words, options: options() }
+    };
+    COMMANDS.iter().map(outline).collect()
+}
+
+/// The words that may stand behind `galatea`.
+pub fn command_names() -> impl Iterator<Item = &'static str> {
+    let names = COMMANDS.iter().filter_map(|(path, ..)| path.strip_prefix("galatea "));
+    names.filter(|name| !name.contains(' '))
 }

@@ -5,6 +5,7 @@ use crate::{
     kind::Kind,
     names::Names,
     occurrence::Occurrence,
+    store::Store,
 };
 
 /// The options of a command: a struct that a table of rows fills.
@@ -99,6 +100,7 @@ pub(crate) type StoreFn<O> = fn(&mut O, &Occurrence) -> Result<(), <O as OptionS
 pub(crate) enum Action<O: OptionSet> {
     /// Nothing: only its value is checked.
     Check,
+    Field(fn(&mut O) -> &mut dyn Store),
     Store(StoreFn<O>),
     Help,
     Version,
@@ -107,9 +109,20 @@ pub(crate) enum Action<O: OptionSet> {
 impl<O: OptionSet> OptionRow<O> {
     /// An option that takes values of that kind, and so far does nothing with them.
     pub const fn new(long: &'static str, kind: Kind, help: &'static str) -> Self {
-        let names = Names { long, short: None, meaning: "" };
+        Self::of(kind).named(long, help)
+    }
+
+    /// The same, to be named by a table of [`options!`](crate::options).
+    pub const fn of(kind: Kind) -> Self {
+        let names = Names { long: "", short: None, meaning: "" };
         let (support, action) = (Support::Works, Action::Check);
-        Self { names, kind, default: "", help, support, deprecation: None, action }
+        Self { names, kind, default: "", help: "", support, deprecation: None, action }
+    }
+
+    /// Its name, and what it does.
+    pub const fn named(mut self, long: &'static str, help: &'static str) -> Self {
+        (self.names.long, self.help) = (long, help);
+        self
     }
 
     /// The option that asks for the help text: `--help` and `-h`.
@@ -141,6 +154,12 @@ impl<O: OptionSet> OptionRow<O> {
     /// The value it has when it is not given; it goes through the closure like one that is.
     pub const fn default(mut self, default: &'static str) -> Self {
         self.default = default;
+        self
+    }
+
+    /// The field that takes its value.
+    pub const fn fills(mut self, field: fn(&mut O) -> &mut dyn Store) -> Self {
+        self.action = Action::Field(field);
         self
     }
 
@@ -176,6 +195,14 @@ impl<O: OptionSet> OptionRow<O> {
         self.deprecation = Some(warning);
         self
     }
+}
+
+/// A table in which each option stands below its help: `/// The name of the server.` and `"id" => OptionRow::of(Kind::Text),`.
+#[macro_export]
+macro_rules! options {
+    ($($(#[doc = $help:literal])+ $name:literal => $row:expr,)+) => {
+        &[$($row.named($name, concat!($($help),+).trim_ascii_start())),+]
+    };
 }
 
 /// Every option of every group.

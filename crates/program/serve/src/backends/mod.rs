@@ -40,16 +40,17 @@ pub struct Backends {
     runtimes: RuntimeOptions,
     config: BackendSettings,
     python: WorkerRules,
-    opened: Opened,
-    about: SharedAbout,
+    noted: Noted,
     early: EarlyBackend,
 }
 
 /// Of `--backend-config`, for one backend.
 type Settings = BTreeMap<String, String>;
 
-/// Path of each opened backend's library, by its name.
-type Opened = Arc<Mutex<BTreeMap<String, String>>>;
+/// What a backend is constructed from, and the path to show for it.
+type Located = Result<(NativeBackend, PathBuf)>;
+
+type Locate = fn(&RuntimeOptions, &Settings) -> Located;
 
 impl Backends {
     /// Makes those that the options ask for.
@@ -63,8 +64,7 @@ impl Backends {
             runtimes: options.runtimes.clone(),
             config,
             python: options.python.clone(),
-            opened: Opened::default(),
-            about: options.http_options.about.clone(),
+            noted: Noted { opened: Arc::default(), about: options.http_options.about.clone() },
             early: options.early.clone(),
         }
     }
@@ -76,21 +76,25 @@ impl Backends {
             let open = self.native(name, move |runtimes, _| built_in(runtimes, name));
             registry.register_unlisted(name, open);
         }
-        registry.register("onnxruntime", self.native("onnxruntime", onnx));
-        registry
-            .register("tensorflow", self.native("tensorflow", |runtimes, _| tensorflow(runtimes)));
-        registry.register("openvino", self.native("openvino", |runtimes, _| openvino(runtimes)));
-        registry.register("pytorch", self.native("pytorch", |runtimes, _| torch(runtimes)));
+        let natives: [(_, Locate); 4] = [
+            ("onnxruntime", onnx),
+            ("tensorflow", tensorflow),
+            ("openvino", openvino),
+            ("pytorch", torch),
+        ];
+        for (name, locate) in natives {
+            registry.register(name, self.native(name, locate));
+        }
         // To open it the shim is compiled.
         registry.inspect_first("pytorch", Arc::new(TorchInspector));
-        let (noted, variables) = (self.noted(), self.runtimes.environment.clone());
+        let (noted, variables) = (self.noted.clone(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
         registry.register("python", move || {
             let backend = PythonBackend::open(None, &config, &variables, &rules)?;
             noted.add("python", &*backend, Path::new("built-in"));
             Ok(backend)
         });
-        let (config, noted) = (self.config.clone(), self.noted());
+        let (config, noted) = (self.config.clone(), self.noted.clone());
         let directory = backend_directory(&self.runtimes);
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         registry.search(move |name| {
@@ -104,17 +108,13 @@ impl Backends {
         registry
     }
 
-    /// How a backend whose models may be isolated is opened. `locate`: what it is constructed from, and the path to show
-    /// for it.
+    /// How a backend whose models may be isolated is opened.
     fn native(
         &self,
         name: &'static str,
-        locate: impl Fn(&RuntimeOptions, &Settings) -> Result<(NativeBackend, PathBuf)>
-        + Send
-        + Sync
-        + 'static,
+        locate: impl Fn(&RuntimeOptions, &Settings) -> Located + Send + Sync + 'static,
     ) -> impl Fn() -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
-        let (runtimes, noted) = (self.runtimes.clone(), self.noted());
+        let (runtimes, noted) = (self.runtimes.clone(), self.noted.clone());
         let (settings, early) = (self.config.of(name), self.early.clone());
         move || {
             let (native, path) = locate(&runtimes, &settings)?;
@@ -127,13 +127,9 @@ impl Backends {
         }
     }
 
-    fn noted(&self) -> Noted {
-        Noted { opened: self.opened.clone(), about: self.about.clone() }
-    }
-
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
-        for (name, path) in self.opened.lock_unpoisoned().iter() {
+        for (name, path) in self.noted.opened.lock_unpoisoned().iter() {
             let settings = self.config.of(name);
             let config = serde_json::json!({ "cmdline": settings });
             table.row([name.clone(), path.clone(), config.to_string()]);
@@ -152,7 +148,7 @@ pub fn environment_figures(figures: &mut Figures) {
 }
 
 /// A library of the user's with this name is another backend: a model that asks for it must not get ours.
-fn built_in(runtimes: &RuntimeOptions, name: &str) -> Result<(NativeBackend, PathBuf)> {
+fn built_in(runtimes: &RuntimeOptions, name: &str) -> Located {
     let library = format!("libtriton_{name}.so");
     if backend_directory(runtimes).join(name).join(&library).exists() {
         return Err(Error::unsupported(format!(
@@ -162,23 +158,23 @@ fn built_in(runtimes: &RuntimeOptions, name: &str) -> Result<(NativeBackend, Pat
     Ok((NativeBackend::BuiltIn(name.to_owned()), PathBuf::from("built-in")))
 }
 
-fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Result<(NativeBackend, PathBuf)> {
+fn onnx(runtimes: &RuntimeOptions, settings: &Settings) -> Located {
     let library = libraries::onnxruntime(runtimes)?;
     let settings = settings.clone();
     Ok((NativeBackend::Onnx { library: library.clone(), settings }, library))
 }
 
-fn tensorflow(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+fn tensorflow(runtimes: &RuntimeOptions, _: &Settings) -> Located {
     let library = libraries::tensorflow(runtimes)?;
     Ok((NativeBackend::TensorFlow { library: library.clone() }, library))
 }
 
-fn openvino(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+fn openvino(runtimes: &RuntimeOptions, _: &Settings) -> Located {
     let library = libraries::openvino(runtimes)?;
     Ok((NativeBackend::OpenVino { library: library.clone() }, library))
 }
 
-fn torch(runtimes: &RuntimeOptions) -> Result<(NativeBackend, PathBuf)> {
+fn torch(runtimes: &RuntimeOptions, _: &Settings) -> Located {
     let found = pytorch::prepared(runtimes, &mut *runtimes.progress.make())?;
     let cuda = found.libtorch.cuda_library();
     Ok((NativeBackend::Torch { shim: found.shim, cuda }, found.libtorch.library()))
@@ -190,8 +186,10 @@ pub fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
 }
 
 /// Where a backend that was opened is noted: for the table of the log, and for the console.
+#[derive(Clone)]
 struct Noted {
-    opened: Opened,
+    /// Path of each opened backend's library, by its name.
+    opened: Arc<Mutex<BTreeMap<String, String>>>,
     about: SharedAbout,
 }
 

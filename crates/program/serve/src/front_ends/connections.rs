@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use galatea_frontend::{ClientLimits, ConnectionLimits, ConnectionSettings, HeavyWork};
 use galatea_telemetry::{families, metrics::FigureSource};
+use galatea_types::MemoryBudget;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::ServeOptions;
 
-/// Gives all front ends the same limits and threads. They share their memory already.
-pub fn share(options: &mut ServeOptions) {
+/// Gives all front ends the same limits and threads, and all that hold memory for clients one budget.
+pub fn share(options: &mut ServeOptions, memory: Arc<MemoryBudget>) {
     let settings = settings(options, raise_descriptor_limit());
-    let limits = ConnectionLimits::new(settings, options.http_options.memory.clone());
+    let limits = ConnectionLimits::new(settings, memory.clone());
     let heavy_work = Arc::new(HeavyWork::default());
     let (http, grpc) = (&mut options.http_options, &mut options.grpc_options);
+    (http.memory, grpc.memory) = (memory.clone(), memory.clone());
+    options.engine.memory = memory;
     (http.limits, grpc.limits) = (limits.clone(), limits);
     (http.heavy_work, grpc.heavy_work) = (heavy_work.clone(), heavy_work);
     let client_limits = ClientLimits::new(options.client_limits);

@@ -10,14 +10,7 @@ use galatea_frontend::{ApiCategory, TlsFiles};
 
 use crate::options::{Endpoint, ServeOptions, TlsOptions};
 
-/// Warns where anybody outside of this machine may use the server.
-pub(crate) fn warn(options: &ServeOptions) {
-    if let Some(text) = warning(options) {
-        log::warn!("{text}");
-    }
-}
-
-/// Returns the warning, where there is one to give.
+/// Returns the warning where anybody outside of this machine may use the server.
 pub fn warning(options: &ServeOptions) -> Option<String> {
     if options.auth_policy.is_some() {
         return None;

@@ -18,9 +18,10 @@ use std::{
 use anyhow::{Context, Result};
 use galatea_engine::Engine;
 use galatea_frontend::{FrontEnd, Tls};
+use galatea_http::CloudFrontEnd;
 use socket2::Socket;
 
-use crate::options::{CloudPlatform, Endpoint, ServeOptions};
+use crate::options::{Endpoint, ServeOptions};
 
 /// The front ends that are served, in Triton's order, gRPC first: sockets until they are started.
 pub struct FrontEnds(Vec<Service>);
@@ -35,7 +36,7 @@ enum Kind {
     Grpc,
     Http,
     Metrics,
-    Cloud(CloudPlatform),
+    Cloud(CloudFrontEnd),
 }
 
 enum State {
@@ -101,17 +102,21 @@ impl FrontEnds {
 
     /// Where HTTP is served, once it is.
     pub fn http_address(&self) -> Option<SocketAddr> {
-        self.0.iter().find(|service| matches!(service.kind, Kind::Http))?.address()
+        self.address(|kind| matches!(kind, Kind::Http))
     }
 
     /// Where gRPC is served, once it is.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
-        self.0.iter().find(|service| matches!(service.kind, Kind::Grpc))?.address()
+        self.address(|kind| matches!(kind, Kind::Grpc))
     }
 
     /// Where metrics are served, once they are.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.0.iter().find(|service| matches!(service.kind, Kind::Metrics))?.address()
+        self.address(|kind| matches!(kind, Kind::Metrics))
+    }
+
+    fn address(&self, is_wanted: impl Fn(&Kind) -> bool) -> Option<SocketAddr> {
+        self.0.iter().find(|service| is_wanted(&service.kind))?.address()
     }
 
     /// From now on gRPC calls are refused, which their clients make elsewhere then, and no HTTP connections are accepted.
@@ -191,8 +196,8 @@ impl Service {
             Kind::Grpc => "GRPCInferenceService",
             Kind::Http => "HTTPService",
             Kind::Metrics => "Metrics Service",
-            Kind::Cloud(CloudPlatform::SageMaker { .. }) => "Sagemaker",
-            Kind::Cloud(CloudPlatform::VertexAi { .. }) => "Vertex AI",
+            Kind::Cloud(CloudFrontEnd::SageMaker { .. }) => "Sagemaker",
+            Kind::Cloud(CloudFrontEnd::VertexAi { .. }) => "Vertex AI",
         }
     }
 

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use anyhow::{Result, anyhow, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot, SAVED_MODEL_FILE, SingleModelRoot, foreign_file};
 use galatea_types::suggest;
 
@@ -19,10 +20,13 @@ const MODEL_ENDINGS: [(&str, &str); 11] = [
     ("torchscript", "pytorch"),
     ("pt2", "pytorch"),
     ("py", "python"),
-    ("savedmodel", "tensorflow"),
-    ("graphdef", "tensorflow"),
-    ("pb", "tensorflow"),
+    ("savedmodel", TENSORFLOW),
+    ("graphdef", TENSORFLOW),
+    ("pb", TENSORFLOW),
 ];
+
+/// Runs a SavedModel.
+const TENSORFLOW: &str = "tensorflow";
 
 /// What to do with files that may be anything, or are no models at all.
 const OTHER_ENDINGS: [(&[&str], &str); 2] = [
@@ -32,35 +36,6 @@ const OTHER_ENDINGS: [(&[&str], &str); 2] = [
         "serve a model.py that loads it, or export the model to ONNX (of XGBoost or LightGBM with onnxmltools)",
     ),
 ];
-
-/// Why a path cannot be served.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each variant has its text")]
-pub enum PathError {
-    #[error(
-        "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
-         (.onnx, .pt, .py, .savedmodel, .xml){}",
-        path.display(), near.as_deref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
-    )]
-    Missing { path: PathBuf, near: Option<String> },
-    #[error(
-        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package), \
-         .savedmodel and .graphdef (TensorFlow), .xml (OpenVINO) and .py (a class TritonPythonModel)",
-        path.display()
-    )]
-    NoModel { path: PathBuf, advice: String },
-    #[error(
-        "'{}' cannot be served as it is: it is a checkpoint of a hub, with weights for the library that made it. {}",
-        path.display(), way_out(path, onnx.as_deref())
-    )]
-    Checkpoint { path: PathBuf, onnx: Option<PathBuf> },
-    #[error("'{}' cannot be served: it is neither a folder nor a file", path.display())]
-    Special { path: PathBuf },
-    #[error("'{}' cannot be the name of a model: give the file or folder another name", name)]
-    Name { name: String },
-    #[error("cannot read '{}': {error}", path.display())]
-    Unreadable { path: PathBuf, error: std::io::Error },
-}
 
 fn way_out(path: &Path, onnx: Option<&Path>) -> String {
     match onnx {
@@ -74,31 +49,28 @@ fn way_out(path: &Path, onnx: Option<&Path>) -> String {
 }
 
 /// The repository that a path stands for.
-pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+///
+/// # Errors
+/// Whoever serves reads why the path cannot be served, and what to do.
+pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>> {
     let Ok(path) = fs::canonicalize(given) else { return Err(missing(given)) };
+    // As it is written: what a link leads to may have any name.
+    let written = std::path::absolute(given).unwrap_or_else(|_| path.clone());
     if path.ends_with(SAVED_MODEL_FILE)
-        && let Some(folder) = std::path::absolute(given).unwrap_or(path.clone()).parent()
+        && let Some(folder) = written.parent()
     {
-        return of_saved_model(given, folder);
+        return of_one(given, folder, TENSORFLOW);
     }
     if is_saved_model(&path) {
-        return of_saved_model(given, &std::path::absolute(given).unwrap_or(path));
+        return of_one(given, &written, TENSORFLOW);
     }
     if path.is_dir() {
         return of_folder(given, &path);
     }
     if !path.is_file() {
-        return Err(PathError::Special { path: given.to_owned() });
+        bail!("'{}' cannot be served: it is neither a folder nor a file", given.display());
     }
-    // As it is written: what a link leads to may have any name.
-    let file = std::path::absolute(given).unwrap_or_else(|_| path.clone());
-    let backend = backend_of(given)?;
-    if let Some(folder) = folder_of_version(&file) {
-        log::info!("'{}' belongs to the model in '{}'", given.display(), folder.display());
-        let model = name_of(&folder)?;
-        return Ok(SingleModelRoot::of_folder(given, folder, model));
-    }
-    Ok(SingleModelRoot::of_file(given, &file, stem_of(&file)?, backend))
+    of_one(given, &written, backend_of(given)?)
 }
 
 /// Whether the folder is what TensorFlow saved, and not a folder of models.
@@ -106,26 +78,23 @@ pub fn is_saved_model(folder: &Path) -> bool {
     folder.join(SAVED_MODEL_FILE).is_file()
 }
 
-/// The folder of a SavedModel is what a file is of other models.
-fn of_saved_model(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
-    if let Some(model) = folder_of_version(folder) {
+/// The model that is one file, or the folder of a SavedModel, unless that is a version of the model around it.
+fn of_one(given: &Path, file: &Path, backend: &'static str) -> Result<Arc<dyn RepositoryRoot>> {
+    if let Some(model) = folder_of_version(file) {
         log::info!("'{}' belongs to the model in '{}'", given.display(), model.display());
         let name = name_of(&model)?;
         return Ok(SingleModelRoot::of_folder(given, model, name));
     }
-    Ok(SingleModelRoot::of_file(given, folder, stem_of(folder)?, "tensorflow"))
+    Ok(SingleModelRoot::of_file(given, file, stem_of(file)?, backend))
 }
 
 /// The repository that an archive unpacked to, whose name is `given`. Archives are often of a folder rather than of what is
 /// in it.
 pub fn of_unpacked(given: &str, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, String> {
     let folder = only_folder(folder).unwrap_or_else(|| folder.to_owned());
-    of_folder(&folder, &folder).map_err(|error| match error {
-        PathError::Unreadable { error, .. } => {
-            format!("cannot read what '{given}' unpacked to: {error}")
-        }
-        other => other.to_string(),
-    })
+    let unreadable = |error| format!("cannot read what '{given}' unpacked to: {error}");
+    fs::read_dir(&folder).map_err(unreadable)?;
+    of_folder(&folder, &folder).map_err(|error| error.to_string())
 }
 
 /// The one folder that is all there is in another, unless it is a model: then the other is its repository.
@@ -142,15 +111,11 @@ pub fn backend_of_name(name: &str) -> Result<&'static str, String> {
 }
 
 /// A folder that holds a model's file where its version folders should be.
-fn of_flat_folder(
-    given: &Path,
-    folder: &Path,
-    file: &str,
-) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+fn of_flat_folder(given: &Path, folder: &Path, file: &str) -> Result<Arc<dyn RepositoryRoot>> {
     log::info!("'{file}' in '{}' is served as version 1 of a model", given.display());
     let file = folder.join(file);
     if is_saved_model(&file) {
-        return of_saved_model(given, &file);
+        return of_one(given, &file, TENSORFLOW);
     }
     let stem = file.file_stem().unwrap_or_default();
     let model = if stem == "model" { name_of(folder)? } else { stem_of(&file)? };
@@ -158,11 +123,11 @@ fn of_flat_folder(
     Ok(SingleModelRoot::of_file(given, &file, model, backend))
 }
 
-fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, PathError> {
+fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>> {
     if is_saved_model(folder) {
-        return of_saved_model(given, folder);
+        return of_one(given, folder, TENSORFLOW);
     }
-    let unreadable = |error| PathError::Unreadable { path: given.to_owned(), error };
+    let unreadable = |error| anyhow!("cannot read '{}': {error}", given.display());
     let found = Entries::of(folder).map_err(unreadable)?;
     if let Some(file) = found.flat_model() {
         return of_flat_folder(given, folder, file);
@@ -178,7 +143,7 @@ fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, Pat
 }
 
 /// Why a folder as hubs have them is no repository: a configuration and weights for a library, and perhaps an ONNX model.
-fn checkpoint(given: &Path, folder: &Path, found: &Entries) -> Option<PathError> {
+fn checkpoint(given: &Path, folder: &Path, found: &Entries) -> Option<anyhow::Error> {
     let is_model = |path: &PathBuf| {
         let inner = fs::read_dir(path).into_iter().flatten().flatten().take(1000);
         inner
@@ -203,7 +168,11 @@ fn checkpoint(given: &Path, folder: &Path, found: &Entries) -> Option<PathError>
         return None;
     }
     let inner = onnx.first().and_then(|path| path.strip_prefix(folder).ok());
-    Some(PathError::Checkpoint { path: given.to_owned(), onnx: inner.map(|i| given.join(i)) })
+    Some(anyhow!(
+        "'{}' cannot be served as it is: it is a checkpoint of a hub, with weights for the library that made it. {}",
+        given.display(),
+        way_out(given, inner.map(|inner| given.join(inner)).as_deref())
+    ))
 }
 
 /// What tells the folder of a model from a repository.
@@ -267,7 +236,7 @@ fn folder_of_version(file: &Path) -> Option<PathBuf> {
     (stem == "model" || model.join("config.pbtxt").is_file()).then(|| model.to_owned())
 }
 
-fn backend_of(path: &Path) -> Result<&'static str, PathError> {
+fn backend_of(path: &Path) -> Result<&'static str> {
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if let Some((_, backend)) = MODEL_ENDINGS.iter().find(|(known, _)| *known == ending) {
         return Ok(backend);
@@ -279,27 +248,34 @@ fn backend_of(path: &Path) -> Result<&'static str, PathError> {
         (None, Some((_, advice))) => (*advice).to_owned(),
         (None, None) => "it is no model file that is known here".to_owned(),
     };
-    Err(PathError::NoModel { path: path.to_owned(), advice })
+    bail!(
+        "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package), \
+         .savedmodel and .graphdef (TensorFlow), .xml (OpenVINO) and .py (a class TritonPythonModel)",
+        path.display()
+    )
 }
 
 /// The last part of a path as the name of a model.
-fn name_of(path: &Path) -> Result<String, PathError> {
+fn name_of(path: &Path) -> Result<String> {
     let name = path.file_name().unwrap_or_default();
     let is_plain = |c: char| !c.is_control() && c != '\\';
     match name.to_str() {
         Some(text) if !text.is_empty() && text.chars().all(is_plain) => Ok(text.to_owned()),
-        _ => Err(PathError::Name { name: name.to_string_lossy().into_owned() }),
+        _ => bail!(
+            "'{}' cannot be the name of a model: give the file or folder another name",
+            name.to_string_lossy()
+        ),
     }
 }
 
 /// The name of a file as the name of a model: one that stands in a URL as it is.
-fn stem_of(file: &Path) -> Result<String, PathError> {
+fn stem_of(file: &Path) -> Result<String> {
     let name = name_of(Path::new(file.file_stem().unwrap_or_default()))?;
     let in_url = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     Ok(name.chars().map(in_url).collect())
 }
 
-fn missing(path: &Path) -> PathError {
+fn missing(path: &Path) -> anyhow::Error {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let entries = fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
@@ -307,10 +283,13 @@ fn missing(path: &Path) -> PathError {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).take(10_000).collect();
     let near = suggest::nearest(&name, names.iter().map(String::as_str)).first().copied();
     let near = near.map(|near| parent.map_or(near.into(), |parent| parent.join(near)));
-    PathError::Missing {
-        path: path.to_owned(),
-        near: near.map(|near: PathBuf| near.display().to_string()),
-    }
+    let near = near.map(|near: PathBuf| format!("; did you mean '{}'?", near.display()));
+    anyhow!(
+        "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
+         (.onnx, .pt, .py, .savedmodel, .xml){}",
+        path.display(),
+        near.unwrap_or_default()
+    )
 }
 
 #[cfg(test)]

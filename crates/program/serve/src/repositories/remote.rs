@@ -54,26 +54,16 @@ impl<'a> RemoteRepositories<'a> {
     }
 
     fn open_address(&mut self, given: &str) -> Result<Arc<dyn RepositoryRoot>, Error> {
-        let is_known =
-            hub::is_address(given) || archive::is_address(given) || parse_address(given).is_some();
-        if !is_known {
-            return Err(unknown(given));
-        }
-        let (network, cache) = self.shared()?;
         if hub::is_address(given) {
-            return Ok(hub::open(
-                given,
-                self.environment,
-                network,
-                cache,
-                model_path::backend_of_name,
-            )?);
+            let ((network, cache), backend_of) = (self.shared()?, model_path::backend_of_name);
+            return Ok(hub::open(given, self.environment, network, cache, backend_of)?);
         }
         if archive::is_address(given) {
+            let (network, cache) = self.shared()?;
             return Ok(archive::open(given, network, cache, model_path::of_unpacked)?);
         }
-        let Some(address) = parse_address(given) else { return Err(unknown(given)) };
-        let address = address?;
+        let address = parse_address(given).ok_or_else(|| unknown(given))?;
+        let ((network, cache), address) = (self.shared()?, address?);
         let files = object_stores::open(given, &address, self.environment, &network)?;
         Ok(Arc::new(RemoteRoot::new(files, network, cache)))
     }

@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_command_line::read;
+use galatea_command_line::{help, read};
 use galatea_config::{RawModelConfig, Severity};
 use galatea_engine::{
     EngineOptions, LocalRoot, RepositoryRoot, SingleModelRoot, complete, inspect,
@@ -21,23 +21,21 @@ use galatea_engine::{
 use galatea_serve::{DEFAULT_BACKEND_DIRECTORY, Gpus, RemoteRepositories, inspectors, model_path};
 use galatea_types::{Environment, Result};
 
-use self::flags::CheckFlags;
-pub use self::flags::check_outline;
-use crate::terminal::{self, fail, print};
+pub use self::flags::CheckFlags;
+use crate::terminal::{self, HELP_WIDTH, fail, print};
 
 /// There are mistakes.
 const MISTAKES: u8 = 1;
 /// The command line is wrong, or nothing could be looked at.
 const USAGE: u8 = 2;
 
-/// `galatea check`
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match read::<CheckFlags>(words) {
         Ok(Some(flags)) if flags.has_nothing_to_check() => {
             return refuse("check", "which repository? Its folder is expected");
         }
         Ok(Some(flags)) => flags,
-        Ok(None) => return print(&flags::check_help()),
+        Ok(None) => return print(&help::<CheckFlags>(flags::CHECK, HELP_WIDTH)),
         Err(error) => return refuse("check", error),
     };
     let roots = match flags.roots(environment) {
@@ -75,11 +73,10 @@ pub fn completed_config(folder: &Path, name: &str) -> Result<RawModelConfig> {
     Ok(completed)
 }
 
-/// `galatea config`
 pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match read::<CheckFlags>(words) {
         Ok(Some(flags)) => flags,
-        Ok(None) => return print(&flags::config_help()),
+        Ok(None) => return print(&help::<CheckFlags>(flags::CONFIG, HELP_WIDTH)),
         Err(error) => return refuse("config", error),
     };
     let [path] = &flags.paths[..] else {

@@ -15,12 +15,11 @@ pub(super) fn text(
 ) -> String {
     let mut text = String::new();
     for finding in &inspection.findings {
-        let diagnostic = &as_opened(finding);
-        let shown = match has_colours {
+        let diagnostic = as_opened(finding);
+        text.push_str(&match has_colours {
             true => diagnostic.render_within(width, coloured),
             false => diagnostic.render_within(width, plain),
-        };
-        text.push_str(&shown);
+        });
         text.push_str("\n\n");
     }
     text.push_str(&summary(inspection, policies));

@@ -6,11 +6,11 @@ use galatea_frontend::{HeaderForwarding, RestrictedApis, RestrictionError};
 use super::{error::Stored, serve_flags::ServeFlags};
 
 pub(super) fn http_restricted_api(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    Ok(restrict(&mut flags.http_options.restricted_apis, given, "api", "")?)
+    Ok(restrict(&mut flags.serve.http_options.restricted_apis, given, "api", "")?)
 }
 
 pub(super) fn grpc_restricted_protocol(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    let apis = &mut flags.grpc_options.restricted_protocols;
+    let apis = &mut flags.serve.grpc_options.restricted_protocols;
     Ok(restrict(apis, given, "protocol", "triton-grpc-protocol-")?)
 }
 

@@ -2,7 +2,6 @@
 
 use galatea_command_line::{BadValue, CommandLineError};
 
-/// What is wrong with the command line of `serve`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
     /// One of its words.
@@ -22,6 +21,13 @@ pub enum FlagError {
     /// A rule that concerns several flags.
     #[error("{0}")]
     Rule(String),
+}
+
+impl FlagError {
+    /// One in these words.
+    pub fn rule(text: impl Into<String>) -> Self {
+        Self::Rule(text.into())
+    }
 }
 
 /// The outcome of storing the value of an option.

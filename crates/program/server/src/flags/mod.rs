@@ -11,17 +11,14 @@ mod setting;
 mod table;
 mod trace;
 
-use galatea_command_line::{
-    Notice, OptionOutline, OptionSet, help as help_of, outline as outline_of, read, rows,
-};
+use galatea_command_line::{Notice, OptionSet, help as help_of, read, rows};
 
 pub use self::{
     error::FlagError,
     serve_flags::{CacheFlags, EndpointFlags, ServeFlags, TlsFlags},
-    setting::{backend_setting, cache_size, missing_gpus},
+    setting::{backend_setting, memory_size, missing_gpus},
 };
-
-const HELP_WIDTH: usize = 80;
+use crate::terminal::HELP_WIDTH;
 
 impl OptionSet for ServeFlags {
     type Error = FlagError;
@@ -57,7 +54,7 @@ pub fn parse(
 ) -> Result<Option<ServeFlags>, FlagError> {
     let words: Vec<String> = words.into_iter().collect();
     let Some(mut flags) = read::<ServeFlags>(words.clone())? else { return Ok(None) };
-    if flags.is_hardened {
+    if flags.serve.is_hardened {
         // Defaults only: what was given comes behind them, and wins.
         let defaults = HARDENED.iter().map(|&word| word.to_owned());
         let Some(hardened) = read(defaults.chain(words))? else { return Ok(None) };
@@ -67,10 +64,10 @@ pub fn parse(
         if others == Words::Refused || word.starts_with('-') || names_an_option(&word) {
             return Err(FlagError::Unexpected(word));
         }
-        if !flags.repositories.is_empty() {
+        if !flags.serve.repositories.is_empty() {
             return Err(FlagError::PathBesideRepository(word));
         }
-        flags.paths.push(word.into());
+        flags.serve.paths.push(word.into());
     }
     finish(&mut flags);
     Ok(Some(flags))
@@ -100,14 +97,14 @@ fn finish(flags: &mut ServeFlags) {
         return;
     }
     let is_strict = |notice: &Notice| matches!(notice, Notice::Warning(text) if text.contains("'--strict-model-config'"));
-    if flags.engine.auto_completes_config && flags.notices.iter().any(is_strict) {
+    if flags.serve.engine.auto_completes_config && flags.notices.iter().any(is_strict) {
         flags.notices.push(Notice::Warning(
             "Overriding deprecated '--strict-model-config' from False to True in favor of \
              '--disable-auto-complete-config'!"
                 .to_owned(),
         ));
     }
-    flags.engine.auto_completes_config = false;
+    flags.serve.engine.auto_completes_config = false;
 }
 
 /// The help text, for a command that was started as `program`.
@@ -124,11 +121,6 @@ PATH is a model repository (a folder with one folder per model), the folder of
 one model, or a model file: .onnx, .pt, .pt2, .py. A config.pbtxt beside such a
 file is its configuration. Example: galatea serve iris.onnx
 ";
-
-/// What the table says, for texts about all commands.
-pub fn outline() -> Vec<OptionOutline> {
-    outline_of::<ServeFlags>()
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,36 +1,18 @@
 //! The options of `serve` as given, before they are checked against each other.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
-use galatea_engine::{EngineOptions, ResourceSupply};
-use galatea_frontend::{ClientLimitSettings, ConnectionSettings};
-use galatea_grpc::GrpcOptions;
-use galatea_http::HttpOptions;
-use galatea_serve::{MemorySize, RepositoryCacheOptions, RuntimeOptions};
-use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
+use galatea_engine::ResourceSupply;
+use galatea_serve::ServeOptions;
 
-/// The options of `serve` as given, before they are checked against each other.
 #[derive(Debug, Default)]
 pub struct ServeFlags {
-    pub log: LogSettings,
-    /// `--access-log`
-    pub access_log: Option<AccessTarget>,
-    /// `--auth-policy`
-    pub auth_policy: Option<PathBuf>,
-    /// Without the repositories, which are opened when the server starts.
-    pub engine: EngineOptions,
-    /// Model repositories, as they were given.
-    pub repositories: Vec<PathBuf>,
-    /// What stands without an option: repositories, folders of models, model files.
-    pub paths: Vec<PathBuf>,
-    pub repository_cache: RepositoryCacheOptions,
-    pub exits_on_error: bool,
+    /// What the server gets as it was given. Without what follows from several options, and from the environment.
+    pub serve: ServeOptions,
     /// Between two looks at the repositories in mode poll.
     pub repository_poll_secs: u64,
-    /// How long a server asked to stop serves on, no longer ready.
-    pub drain_delay: Duration,
     pub http: EndpointFlags,
     pub grpc: EndpointFlags,
     pub metrics: EndpointFlags,
@@ -50,30 +32,13 @@ pub struct ServeFlags {
     pub http_tls: TlsFlags,
     /// `--grpc-use-ssl` and others.
     pub grpc_tls: TlsFlags,
-    /// `--metrics-https`
-    pub encrypts_metrics: bool,
-    pub http_options: HttpOptions,
-    pub grpc_options: GrpcOptions,
-    /// What one client may have in hand.
-    pub client_limits: ClientLimitSettings,
-    /// Without the number of connections.
-    pub connections: ConnectionSettings,
-    /// `None`: as many as the limit of open file descriptors allows.
-    pub max_connections: Option<usize>,
-    pub runtimes: RuntimeOptions,
     /// What the processes of Python models may see and do.
     pub python: WorkerOptions,
-    pub allows_gpu_metrics: bool,
-    pub memory_budget: MemorySize,
     pub repoagent_directory: String,
     /// `--rate-limit`, in whatever letters it was given.
     pub rate_limit: String,
-    /// `--rate-limit-resource`
     pub rate_limit_resources: Vec<ResourceSupply>,
     pub trace: TraceFlags,
-    /// `--hardened`: the defaults of a server that strangers may reach.
-    pub is_hardened: bool,
-    /// `--disable-auto-complete-config`
     pub is_auto_complete_disabled: bool,
     /// `--cache-config` and `--response-cache-byte-size`
     pub cache: CacheFlags,

@@ -87,16 +87,16 @@ fn spellings() {
     let flags =
         parsed(&["--model-store=a", "--model-repository", "b", "--id=", "--log-file", "--id"]);
     let flags = flags.expect("good");
-    assert_eq!(flags.repositories, ["a", "b"].map(PathBuf::from));
-    assert_eq!(flags.engine.server_id, "");
-    assert_eq!(flags.log.file, Some(PathBuf::from("--id")));
+    assert_eq!(flags.serve.repositories, ["a", "b"].map(PathBuf::from));
+    assert_eq!(flags.serve.engine.server_id, "");
+    assert_eq!(flags.serve.log.file, Some(PathBuf::from("--id")));
     assert_eq!(flags.http.port, 8000);
-    assert!(!parsed(&["--disable-auto"]).expect("good").engine.auto_completes_config);
+    assert!(!parsed(&["--disable-auto"]).expect("good").serve.engine.auto_completes_config);
     for line in [&["--help", "extra"][..], &["-h"], &["--id=x", "-h", "--nonsense"]] {
         let words = line.iter().map(|&word| word.to_owned());
         assert!(matches!(parse(words, Words::Refused), Ok(None)), "{line:?}");
     }
-    assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").engine.server_id, "b");
+    assert_eq!(parsed(&["--id=a", "--id=b"]).expect("good").serve.engine.server_id, "b");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn mistakes_are_named() {
 fn paths_stand_without_an_option_where_they_are_taken() {
     let with_paths = |words: &[&str]| {
         let flags = parse(words.iter().map(|&word| word.to_owned()), Words::Paths);
-        flags.map(|flags| flags.expect("no help").paths)
+        flags.map(|flags| flags.expect("no help").serve.paths)
     };
     let beside = with_paths(&["--model-repository=m", "extra"]).expect_err("as Triton refuses it");
     assert_eq!(
@@ -211,13 +211,14 @@ fn limits_of_clients_are_numbers_and_amounts() {
         "--client-requests-per-second=0.5:20",
         "--connection-max-request-bytes=1024",
     ]);
-    let limits = flags.expect("good").client_limits;
+    let limits = flags.expect("good").serve.client_limits;
     assert_eq!((limits.client.requests, limits.client.bytes), (8, 64 << 20));
     assert_eq!((limits.connection.requests, limits.connection.bytes), (usize::MAX, 1024));
     assert_eq!(limits.rate, Some(RequestRate { per_second: 0.5, burst: 20.0 }));
-    let rate = parsed(&["--client-requests-per-second=0.5"]).expect("good").client_limits.rate;
+    let rate =
+        parsed(&["--client-requests-per-second=0.5"]).expect("good").serve.client_limits.rate;
     assert_eq!(rate, Some(RequestRate { per_second: 0.5, burst: 1.0 }));
-    assert_eq!(parsed(&[]).expect("good").client_limits, ClientLimitSettings::default());
+    assert_eq!(parsed(&[]).expect("good").serve.client_limits, ClientLimitSettings::default());
     for wrong in [
         "--client-max-concurrent-requests=0",
         "--client-max-request-bytes=50%",
@@ -234,7 +235,7 @@ fn limits_of_clients_are_numbers_and_amounts() {
 fn a_hardened_server_listens_to_this_machine_unless_told() {
     let flags = parsed(&["--hardened", "--id=mine"]).expect("good");
     assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "127.0.0.1"));
-    assert_eq!((flags.has_console, &*flags.engine.server_id), (Some(false), "mine"));
+    assert_eq!((flags.has_console, &*flags.serve.engine.server_id), (Some(false), "mine"));
     // In whatever order: it gives defaults only.
     for words in [["--grpc-address=::", "--hardened"], ["--hardened", "--grpc-address=::"]] {
         let flags = parsed(&words).expect("good");
@@ -247,7 +248,7 @@ fn a_hardened_server_listens_to_this_machine_unless_told() {
 #[test]
 fn the_cache_of_models_has_a_folder_and_a_size() {
     let given = parsed(&["--repository-cache-directory=/cache", "--repository-cache-size=20G"]);
-    let cache = given.expect("good").repository_cache;
+    let cache = given.expect("good").serve.repository_cache;
     assert_eq!(cache.directory, std::path::Path::new("/cache"));
     assert_eq!(cache.size, galatea_serve::MemorySize::Bytes(20 << 30));
     assert!(parsed(&["--repository-cache-size=much"]).is_err());
@@ -256,9 +257,9 @@ fn the_cache_of_models_has_a_folder_and_a_size() {
 #[test]
 fn the_memory_budget_is_bytes_or_a_share() {
     use galatea_serve::MemorySize;
-    assert_eq!(parsed(&[]).expect("good").memory_budget, MemorySize::Percent(50));
+    assert_eq!(parsed(&[]).expect("good").serve.memory_budget, MemorySize::Percent(50));
     let given = parsed(&["--memory-budget=300M"]).expect("good");
-    assert_eq!(given.memory_budget, MemorySize::Bytes(300 << 20));
+    assert_eq!(given.serve.memory_budget, MemorySize::Bytes(300 << 20));
     refused(
         &["--memory-budget=much"],
         "Bad option: \"--memory-budget\". --memory-budget option format is <bytes>, <number>K|M|G|T or <percent>%. \
@@ -279,7 +280,7 @@ fn resources_of_the_rate_limiter() {
 #[test]
 fn host_policies_are_of_this_machine() {
     let flags = parsed(&["--host-policy=mine,cpu-cores=0-1023"]).expect("good");
-    assert!(flags.engine.execution.host_policies.get("mine").is_some());
+    assert!(flags.serve.engine.execution.host_policies.get("mine").is_some());
     for (value, reason) in [
         (
             "cpu-cores=1",
@@ -317,11 +318,11 @@ fn what_only_speed_or_observation_depends_on_is_a_warning() {
 #[test]
 fn numbers_below_their_range_are_brought_into_it() {
     let flags = parsed(&["--exit-timeout-secs=-1", "--model-load-thread-count=-3"]).expect("good");
-    assert_eq!(flags.engine.exit_timeout, std::time::Duration::ZERO);
-    assert_eq!(flags.engine.load_thread_count, 1);
+    assert_eq!(flags.serve.engine.exit_timeout, std::time::Duration::ZERO);
+    assert_eq!(flags.serve.engine.load_thread_count, 1);
     for (level, expected) in [("true", 1), ("FALSE", 0), ("-1", 0), ("3", 3)] {
         let flags = parsed(&["--log-verbose", level]).expect("good");
-        assert_eq!(flags.log.verbose_level, expected, "{level}");
+        assert_eq!(flags.serve.log.verbose_level, expected, "{level}");
     }
 }
 
@@ -332,10 +333,10 @@ fn a_new_flag_wins_over_its_deprecated_form_in_any_order() {
         ["--disable-auto-complete-config", "--strict-model-config=false"],
     ] {
         let flags = parsed(&line).expect("good");
-        assert!(!flags.engine.auto_completes_config && flags.notices.len() == 2, "{line:?}");
+        assert!(!flags.serve.engine.auto_completes_config && flags.notices.len() == 2, "{line:?}");
     }
     let last = parsed(&["--strict-model-config=true", "--strict-model-config=false"]);
-    assert!(last.expect("good").engine.auto_completes_config);
+    assert!(last.expect("good").serve.engine.auto_completes_config);
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn metrics_that_are_asked_for() {
         "--metrics-config=summary_quantiles=0.1:0.0.1,0.7:0.01",
     ]);
     let flags = flags.expect("good");
-    let metrics = &flags.engine.metrics;
+    let metrics = &flags.serve.engine.metrics;
     assert!(metrics.has_histogram_latencies && metrics.has_summary_latencies);
     assert_eq!(metrics.summary_quantiles, [0.1, 0.7]);
     assert!(flags.notices.is_empty(), "{:?}", flags.notices);
@@ -372,7 +373,7 @@ fn quantiles_that_are_none_are_left_out_and_told() {
     let flags = parsed(&["--metrics-config=summary_quantiles=foo,x:y,1.5:0.1,-1:0,nan:1,0.25:"]);
     let flags = flags.expect("as in Triton");
     assert_eq!(flags.notices.len(), 6);
-    assert_eq!(flags.engine.metrics.summary_quantiles, [0.5, 0.9, 0.95, 0.99, 0.999]);
+    assert_eq!(flags.serve.engine.metrics.summary_quantiles, [0.5, 0.9, 0.95, 0.99, 0.999]);
     let text = format!("{:?}", flags.notices[2]);
     assert!(
         text.contains("--metrics-config: '1.5:0.1' of summary_quantiles is left out"),

@@ -1,8 +1,8 @@
 //! The front ends of cloud platforms, as flags and the platform's environment ask for them.
 
 use galatea_command_line::{BadValue, ValueError};
-use galatea_http::{CloudInference, PathPattern};
-use galatea_serve::{CloudOptions, CloudPlatform, Endpoint};
+use galatea_http::{CloudFrontEnd, CloudInference, PathPattern, SageMakerModels};
+use galatea_serve::{CloudOptions, Endpoint};
 use galatea_types::Environment;
 
 use crate::flags::{FlagError, ServeFlags};
@@ -11,6 +11,8 @@ use crate::flags::{FlagError, ServeFlags};
 const DEFAULT_PORT: u16 = 8080;
 /// How the real server begins what it says of a front end that it cannot start.
 const NOT_STARTED: &str = "failed to start Vertex AI service: Invalid argument - ";
+/// Where SageMaker unpacks the models of its many-model mode.
+const SAGEMAKER_MODELS: &str = "/opt/ml/models";
 /// A name that no model has, as the real server takes it.
 const NO_MODEL: &str = "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
 
@@ -20,8 +22,8 @@ pub(super) fn complete(flags: &mut ServeFlags, environment: &Environment) {
     for endpoint in [&mut flags.http, &mut flags.grpc] {
         endpoint.is_allowed.get_or_insert(is_allowed);
     }
-    if flags.repositories.is_empty() && flags.paths.is_empty() {
-        flags.repositories.extend(environment.path("AIP_STORAGE_URI"));
+    if flags.serve.repositories.is_empty() && flags.serve.paths.is_empty() {
+        flags.serve.repositories.extend(environment.path("AIP_STORAGE_URI"));
     }
 }
 
@@ -54,7 +56,7 @@ fn endpoint(service: &'static str, flags: &ServeFlags, port: u16) -> Endpoint {
     Endpoint { service, address: flags.http.address.clone(), port, reuses_port: false }
 }
 
-fn sagemaker(environment: &Environment) -> Result<CloudPlatform, FlagError> {
+fn sagemaker(environment: &Environment) -> Result<CloudFrontEnd, FlagError> {
     let inference = match environment.text("SAGEMAKER_TRITON_INFERENCE_TYPE").as_deref() {
         None | Some("infer") => CloudInference::Infer,
         Some("generate") => CloudInference::Generate,
@@ -66,14 +68,15 @@ fn sagemaker(environment: &Environment) -> Result<CloudPlatform, FlagError> {
         }
     };
     let model = environment.text("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
-    Ok(CloudPlatform::SageMaker {
+    Ok(CloudFrontEnd::SageMaker {
         pings_liveness: environment.text("SAGEMAKER_TRITON_PING_MODE").as_deref() == Some("live"),
         model: model.unwrap_or_else(|| NO_MODEL.to_owned()),
         inference,
+        models: SageMakerModels::below(SAGEMAKER_MODELS),
     })
 }
 
-fn vertex_ai(flags: &ServeFlags, environment: &Environment) -> Result<CloudPlatform, FlagError> {
+fn vertex_ai(flags: &ServeFlags, environment: &Environment) -> Result<CloudFrontEnd, FlagError> {
     let refused = |text: String| FlagError::Rule(format!("{NOT_STARTED}{text}"));
     let route = |variable: &str, named: &str| {
         let route = environment.text(variable);
@@ -81,11 +84,11 @@ fn vertex_ai(flags: &ServeFlags, environment: &Environment) -> Result<CloudPlatf
             .ok_or_else(|| refused(format!("{named} is not defined for Vertex AI endpoint")))?;
         PathPattern::new(&route).map_err(|error| refused(format!("{variable}: {error}")))
     };
-    Ok(CloudPlatform::VertexAi {
+    Ok(CloudFrontEnd::VertexAi {
         // The real server misspells this one, and scripts match on it.
         predict_route: route("AIP_PREDICT_ROUTE", "API_PREDICT_ROUTE")?,
         health_route: route("AIP_HEALTH_ROUTE", "AIP_HEALTH_ROUTE")?,
-        model: Some(flags.vertex_ai_default_model.clone()).filter(|model| !model.is_empty()),
+        model: flags.vertex_ai_default_model.clone(),
     })
 }
 

@@ -10,13 +10,9 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{
-    ControlMode, EngineOptions, ExecutionRules, Hold, RateLimiter, ResourceSupply,
-};
-use galatea_grpc::GrpcOptions;
-use galatea_http::HttpOptions;
+use galatea_engine::{ControlMode, Hold, RateLimiter, ResourceSupply};
 use galatea_runtimes::{ProgressMaker, TerminalProgress};
-use galatea_serve::{EarlyBackend, Endpoint, Note, RuntimeOptions, ServeOptions};
+use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
 use galatea_types::Environment;
 
@@ -36,68 +32,51 @@ pub fn from_flags(
     };
     let mut notes = notes(&flags.notices, environment);
     let tls = tls::tls(&flags, &mut notes)?;
-    let python = python_workers(&mut flags);
-    Ok(ServeOptions {
+    let response_cache = response_cache::cache(&flags.cache, environment, &mut notes)?;
+    let (rows, is_polled) =
+        (rows::rows(&flags), flags.serve.engine.control_mode == ControlMode::Poll);
+    let poll_interval = Duration::from_secs(flags.repository_poll_secs);
+    let has_gpu_metrics = has_gpu_metrics(&flags, environment);
+    let python = WorkerRules::new(python_workers(&mut flags));
+    let mut options = ServeOptions {
         tls,
         http,
         grpc,
         metrics,
         clouds,
-        exits_on_error: flags.exits_on_error,
-        response_cache: response_cache::cache(&flags.cache, environment, &mut notes)?,
-        poll_interval: (flags.engine.control_mode == ControlMode::Poll
-            && flags.repository_poll_secs > 0)
-            .then(|| Duration::from_secs(flags.repository_poll_secs)),
-        drain_delay: flags.drain_delay,
-        has_gpu_metrics: has_gpu_metrics(&flags, environment),
+        response_cache,
+        poll_interval: Some(poll_interval).filter(|interval| is_polled && !interval.is_zero()),
+        has_gpu_metrics,
         notes,
-        rows: rows::rows(&flags),
-        early: EarlyBackend::default(),
-        repositories: flags.repositories,
-        repository_cache: flags.repository_cache,
-        paths: flags.paths,
-        memory_budget: flags.memory_budget,
-        log: log_settings(flags.log, environment),
-        access_log: flags.access_log,
-        auth_policy: given(flags.auth_policy),
-        is_hardened: flags.is_hardened,
-        engine: EngineOptions {
-            hold: hold(environment),
-            starts_instances_one_by_one: starts_instances_one_by_one(environment),
-            execution: ExecutionRules {
-                rate_limiter: rate_limiter(&flags.rate_limit, flags.rate_limit_resources),
-                ..flags.engine.execution
-            },
-            ..flags.engine
-        },
-        http_options: HttpOptions {
-            has_console: flags.has_console.unwrap_or(true),
-            ..flags.http_options
-        },
-        client_limits: flags.client_limits,
-        connections: flags.connections,
-        max_connections: flags.max_connections,
-        grpc_options: GrpcOptions {
-            thread_count: flags.grpc_options.thread_count.min(cores()),
-            ..flags.grpc_options
-        },
-        runtimes: runtime_options(flags.runtimes, environment),
-        python: WorkerRules::new(python),
-    })
+        rows,
+        python,
+        ..flags.serve
+    };
+    options.log = log_settings(options.log, environment);
+    options.auth_policy = given(options.auth_policy);
+    options.engine.hold = hold(environment);
+    options.engine.starts_instances_one_by_one = starts_instances_one_by_one(environment);
+    options.engine.execution.rate_limiter =
+        rate_limiter(&flags.rate_limit, flags.rate_limit_resources);
+    options.http_options.has_console = flags.has_console.unwrap_or(true);
+    let grpc_threads = &mut options.grpc_options.thread_count;
+    *grpc_threads = cores().min(*grpc_threads);
+    options.runtimes = runtime_options(options.runtimes, environment);
+    Ok(options)
 }
 
 /// The files that the server keeps to itself are kept from workers that are isolated.
 fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
-    if !flags.log.has_info {
+    if !flags.serve.log.has_info {
         // The log tells nothing of it then.
-        flags.runtimes.progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
+        flags.serve.runtimes.progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
     }
     let mut python = std::mem::take(&mut flags.python);
-    python.is_hardened = flags.is_hardened;
-    python.stop = flags.runtimes.stop.clone();
-    python.progress = flags.runtimes.progress.clone();
+    python.is_hardened = flags.serve.is_hardened;
+    python.stop = flags.serve.runtimes.stop.clone();
+    python.progress = flags.serve.runtimes.progress.clone();
     let keys = [&flags.http_tls.key, &flags.grpc_tls.key];
-    let policy = flags.auth_policy.iter();
+    let policy = flags.serve.auth_policy.iter();
     python.secret.extend(
         keys.into_iter().chain(policy).filter(|path| !path.as_os_str().is_empty()).cloned(),
     );
@@ -112,8 +91,8 @@ fn cores() -> usize {
 /// Rules that concern several flags.
 fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     let rule = |text: &str| Err(FlagError::Rule(text.to_owned()));
-    let models = &flags.engine.startup_models;
-    if !models.is_empty() && flags.engine.control_mode != ControlMode::Explicit {
+    let models = &flags.serve.engine.startup_models;
+    if !models.is_empty() && flags.serve.engine.control_mode != ControlMode::Explicit {
         return rule(
             "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
         );
@@ -127,7 +106,7 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
              or the other.",
         );
     }
-    if flags.repositories.is_empty() && flags.paths.is_empty() {
+    if flags.serve.repositories.is_empty() && flags.serve.paths.is_empty() {
         return Err(FlagError::NoRepository);
     }
     if flags.repoagent_directory.is_empty() {
@@ -163,7 +142,7 @@ fn rate_limiter(mode: &str, provided: Vec<ResourceSupply>) -> Option<Arc<RateLim
 
 fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
     flags.metrics.is_allowed.unwrap_or(true)
-        && flags.allows_gpu_metrics
+        && flags.serve.has_gpu_metrics
         && !environment.is_set("TRITON_SERVER_CPU_ONLY")
 }
 

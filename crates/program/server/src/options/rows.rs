@@ -8,12 +8,12 @@ use crate::flags::ServeFlags;
 
 /// Names and values in force: 0 and 1 for no and yes, modes in capitals.
 pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
-    let engine = &flags.engine;
+    let engine = &flags.serve.engine;
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
     row("server_id", engine.server_id.clone());
     row("exit_timeout", engine.exit_timeout.as_secs().to_string());
-    for (index, path) in flags.repositories.iter().chain(&flags.paths).enumerate() {
+    for (index, path) in flags.serve.repositories.iter().chain(&flags.serve.paths).enumerate() {
         row(&format!("model_repository_path[{index}]"), shown(path));
     }
     row("strict_model_config", digit(!engine.auto_completes_config));
@@ -29,7 +29,10 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     // With a fraction, also where there is none.
     let capability = engine.gpus.min_compute_capability;
     row("min_supported_compute_capability", format!("{capability:?}"));
-    row("runtime_downloads", if flags.runtimes.may_download { "AUTO" } else { "NEVER" }.to_owned());
+    row(
+        "runtime_downloads",
+        if flags.serve.runtimes.may_download { "AUTO" } else { "NEVER" }.to_owned(),
+    );
     rows
 }
 

@@ -7,25 +7,15 @@ use galatea_serve::{Note, TlsOptions};
 
 use crate::flags::{FlagError, ServeFlags, TlsFlags};
 
-/// The names of the options of one service.
-struct Names {
-    certificates: &'static str,
-    key: &'static str,
-    client_roots: &'static str,
-}
+/// The options of a service that name its certificates, their key and the authorities of clients.
+type Names = [&'static str; 3];
 
-const HTTP: Names =
-    Names { certificates: "--https-cert", key: "--https-key", client_roots: "--https-root-cert" };
-
-const GRPC: Names = Names {
-    certificates: "--grpc-server-cert",
-    key: "--grpc-server-key",
-    client_roots: "--grpc-root-cert",
-};
+const HTTP: Names = ["--https-cert", "--https-key", "--https-root-cert"];
+const GRPC: Names = ["--grpc-server-cert", "--grpc-server-key", "--grpc-root-cert"];
 
 /// Returns the TLS options that the flags ask for, and notes flags that have no effect.
 pub(super) fn tls(flags: &ServeFlags, notes: &mut Vec<Note>) -> Result<TlsOptions, FlagError> {
-    let (http, metrics) = (http(&flags.http_tls)?, flags.encrypts_metrics);
+    let (http, metrics) = (http(&flags.http_tls)?, flags.serve.tls.metrics);
     if metrics && http.is_none() {
         return Err(rule(
             "--metrics-https needs the certificate of --https-cert and the key of --https-key.",
@@ -36,16 +26,14 @@ pub(super) fn tls(flags: &ServeFlags, notes: &mut Vec<Note>) -> Result<TlsOption
 
 /// One file asks for all: that it was forgotten to encrypt would not be seen.
 fn http(flags: &TlsFlags) -> Result<Option<TlsFiles>, FlagError> {
-    match HTTP.given(flags).first() {
-        None => Ok(None),
-        Some(given) => HTTP.files(flags, given, !is_missing(&flags.client_roots)).map(Some),
-    }
+    let asked = given(flags, HTTP).next();
+    asked.map(|asked| files(flags, HTTP, asked, !is_missing(&flags.client_roots))).transpose()
 }
 
 fn grpc(flags: &TlsFlags, notes: &mut Vec<Note>) -> Result<Option<TlsFiles>, FlagError> {
     if !flags.is_on {
         // As Triton: it starts without TLS, but says nothing.
-        for name in GRPC.given(flags) {
+        for name in given(flags, GRPC) {
             notes.push(Note::Warning(format!(
                 "{name} has no effect without --grpc-use-ssl=true: gRPC connections are not encrypted"
             )));
@@ -64,35 +52,30 @@ fn grpc(flags: &TlsFlags, notes: &mut Vec<Note>) -> Result<Option<TlsFiles>, Fla
                 .to_owned(),
         ));
     }
-    GRPC.files(flags, switch, flags.is_mutual).map(Some)
+    files(flags, GRPC, switch, flags.is_mutual).map(Some)
 }
 
-impl Names {
-    /// The options that name a file.
-    fn given(&self, flags: &TlsFlags) -> Vec<&'static str> {
-        let all = [
-            (self.certificates, &flags.certificates),
-            (self.key, &flags.key),
-            (self.client_roots, &flags.client_roots),
-        ];
-        all.into_iter().filter(|(_, file)| !is_missing(file)).map(|(name, _)| name).collect()
-    }
+/// The options that name a file.
+fn given(flags: &TlsFlags, names: Names) -> impl Iterator<Item = &'static str> {
+    let files = [&flags.certificates, &flags.key, &flags.client_roots];
+    files.into_iter().zip(names).filter(|(file, _)| !is_missing(file)).map(|(_, name)| name)
+}
 
-    fn files(&self, flags: &TlsFlags, asked: &str, is_mutual: bool) -> Result<TlsFiles, FlagError> {
-        let needs = |file: &PathBuf, what: &str, name: &str| match is_missing(file) {
-            true => Err(rule(&format!("{asked} needs {what} in {name}."))),
-            false => Ok(file.clone()),
-        };
-        Ok(TlsFiles {
-            certificates: needs(
-                &flags.certificates,
-                "the server's certificate",
-                self.certificates,
-            )?,
-            key: needs(&flags.key, "the key of the certificate", self.key)?,
-            client_roots: is_mutual.then(|| flags.client_roots.clone()),
-        })
-    }
+fn files(
+    flags: &TlsFlags,
+    [certificates, key, _]: Names,
+    asked: &str,
+    is_mutual: bool,
+) -> Result<TlsFiles, FlagError> {
+    let needs = |file: &PathBuf, what: &str, name: &str| match is_missing(file) {
+        true => Err(rule(&format!("{asked} needs {what} in {name}."))),
+        false => Ok(file.clone()),
+    };
+    Ok(TlsFiles {
+        certificates: needs(&flags.certificates, "the server's certificate", certificates)?,
+        key: needs(&flags.key, "the key of the certificate", key)?,
+        client_roots: is_mutual.then(|| flags.client_roots.clone()),
+    })
 }
 
 fn is_missing(file: &Path) -> bool {

@@ -1,13 +1,13 @@
 //! The command line of `galatea runtime`: its sub-commands and their options.
 
-use std::path::PathBuf;
+use std::{mem, path::PathBuf};
 
 use galatea_command_line::{
-    BadValue, CommandLineError, Group, Kind, OptionOutline, OptionRow, OptionSet, help, outline,
-    read as read_options,
+    Group, Kind, OptionRow, OptionSet, help, options, read as read_options,
 };
-use galatea_runtimes::{InstallOptions, Runtime};
-use galatea_types::{Environment, suggest};
+use galatea_runtimes::Runtime;
+
+use crate::{advice::did_you_mean, flags::FlagError, terminal::HELP_WIDTH};
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -29,41 +29,13 @@ pub(super) enum Request {
     },
 }
 
-/// The options of `install`.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct InstallFlags {
+pub struct InstallFlags {
     pub wheel: Option<PathBuf>,
     /// Folder of a libtorch to use in place of a fetched one.
     pub libtorch: Option<PathBuf>,
     pub reinstalls: bool,
     words: Vec<String>,
-}
-
-/// What is wrong with it.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub(super) enum RuntimeError {
-    #[error(transparent)]
-    CommandLine(#[from] CommandLineError),
-    #[error("unknown command '{given}'{}", hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
-    UnknownCommand { given: String, hint: Option<&'static str> },
-    #[error("Unexpected argument: {0}")]
-    Unexpected(String),
-    #[error("which one? One of the commands list, install, path and remove is expected")]
-    NoCommand,
-    #[error("which runtime? Its name is expected behind '{0}'")]
-    NoName(&'static str),
-    #[error(
-        "options '--wheel' and '--libtorch' exclude each other: name one place to take it from"
-    )]
-    TwoSources,
-    #[error("option '--libtorch' is for pytorch, not for '{0}'")]
-    LibtorchForOther(String),
-}
-
-impl From<BadValue> for RuntimeError {
-    fn from(error: BadValue) -> Self {
-        Self::CommandLine(error.into())
-    }
 }
 
 const USAGE: &str = "\
@@ -83,105 +55,80 @@ Fetches a native runtime library (onnxruntime, pytorch, tensorflow, openvino).
 
 ";
 
-const HELP_WIDTH: usize = 80;
-
 const COMMANDS: [&str; 4] = ["list", "install", "path", "remove"];
 
 /// Reads the words behind `runtime`.
-pub(super) fn read(words: Vec<String>) -> Result<Request, RuntimeError> {
+pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
     let mut words = words.into_iter();
-    let first = words.next().ok_or(RuntimeError::NoCommand)?;
-    match first.as_str() {
-        "list" => read_words(words, |words| no_more(words).map(|()| Request::List)),
-        "path" => read_words(words, |words| Ok(Request::Path { name: only_name("path", words)? })),
-        "remove" => read_words(words, read_remove),
-        "install" => read_install(words),
-        "-h" | "--help" | "help" => Ok(Request::Help(USAGE.to_owned())),
-        _ => {
-            let hint = suggest::nearest(&first, COMMANDS).first().copied();
-            Err(RuntimeError::UnknownCommand { given: first, hint })
+    let none = "which one? One of the commands list, install, path and remove is expected";
+    let first = words.next().ok_or_else(|| FlagError::rule(none))?;
+    let given = match first.as_str() {
+        "install" => read_options::<InstallFlags>(words)?,
+        "list" | "path" | "remove" => {
+            let given = read_options::<NoOptions>(words)?;
+            given.map(|NoOptions { words }| InstallFlags { words, ..InstallFlags::default() })
         }
+        "-h" | "--help" | "help" => None,
+        _ => {
+            let hint = did_you_mean(&first, COMMANDS);
+            return Err(FlagError::rule(format!("unknown command '{first}'{hint}")));
+        }
+    };
+    match given {
+        Some(options) => request(&first, options),
+        None if first == "install" => {
+            Ok(Request::Help(help::<InstallFlags>(INSTALL_USAGE, HELP_WIDTH)))
+        }
+        None => Ok(Request::Help(USAGE.to_owned())),
     }
 }
 
-/// What the table of `install` says, for texts about all commands.
-pub fn install_outline() -> Vec<OptionOutline> {
-    outline::<InstallFlags>()
-}
-
-fn read_install(words: impl Iterator<Item = String>) -> Result<Request, RuntimeError> {
-    let Some(mut options) = read_options::<InstallFlags>(words)? else {
-        return Ok(Request::Help(help::<InstallFlags>(INSTALL_USAGE, HELP_WIDTH)));
+fn request(command: &str, mut options: InstallFlags) -> Result<Request, FlagError> {
+    let refused = |text: String| Err(FlagError::Rule(text));
+    let mut words = mem::take(&mut options.words).into_iter();
+    let name = if command == "list" { Some(String::new()) } else { words.next() };
+    let Some(name) = name else {
+        return refused(format!("which runtime? Its name is expected behind '{command}'"));
     };
-    let name = only_name("install", std::mem::take(&mut options.words))?;
-    match &options.libtorch {
-        Some(_) if options.wheel.is_some() => Err(RuntimeError::TwoSources),
-        Some(_) if name != Runtime::PYTORCH.name => Err(RuntimeError::LibtorchForOther(name)),
+    let version = if command == "remove" { words.next() } else { None };
+    if let Some(word) = words.next() {
+        return refused(format!("Unexpected argument: {word}"));
+    }
+    match command {
+        "list" => Ok(Request::List),
+        "path" => Ok(Request::Path { name }),
+        "remove" => Ok(Request::Remove { name, version }),
+        _ if options.libtorch.is_none() => Ok(Request::Install { name, options }),
+        _ if options.wheel.is_some() => refused(
+            "options '--wheel' and '--libtorch' exclude each other: name one place to take it from"
+                .into(),
+        ),
+        _ if name != Runtime::PYTORCH.name => {
+            refused(format!("option '--libtorch' is for pytorch, not for '{name}'"))
+        }
         _ => Ok(Request::Install { name, options }),
     }
 }
 
-fn read_words(
-    words: impl Iterator<Item = String>,
-    make: impl Fn(Vec<String>) -> Result<Request, RuntimeError>,
-) -> Result<Request, RuntimeError> {
-    match read_options::<NoOptions>(words)? {
-        None => Ok(Request::Help(USAGE.to_owned())),
-        Some(options) => make(options.words),
-    }
-}
-
-fn only_name(command: &'static str, words: Vec<String>) -> Result<String, RuntimeError> {
-    let mut words = words.into_iter();
-    let name = words.next().ok_or(RuntimeError::NoName(command))?;
-    no_more(words)?;
-    Ok(name)
-}
-
-fn read_remove(words: Vec<String>) -> Result<Request, RuntimeError> {
-    let mut words = words.into_iter();
-    let name = words.next().ok_or(RuntimeError::NoName("remove"))?;
-    let version = words.next();
-    no_more(words)?;
-    Ok(Request::Remove { name, version })
-}
-
-fn no_more(words: impl IntoIterator<Item = String>) -> Result<(), RuntimeError> {
-    words.into_iter().next().map_or(Ok(()), |word| Err(RuntimeError::Unexpected(word)))
-}
-
-impl InstallFlags {
-    /// As the installer takes them.
-    pub(super) fn install_options(&self, environment: &Environment) -> InstallOptions {
-        InstallOptions {
-            wheel: self.wheel.clone(),
-            reinstalls: self.reinstalls,
-            ..InstallOptions::new(environment)
-        }
-    }
-}
-
 impl OptionSet for InstallFlags {
-    type Error = RuntimeError;
+    type Error = FlagError;
 
     fn groups() -> &'static [Group<Self>] {
-        const ROWS: &[OptionRow<InstallFlags>] = &[
-            OptionRow::new("wheel", Kind::Name, "Take it from a wheel on this machine.")
-                .stores(|o, v| v.put(&mut o.wheel)),
-            OptionRow::new(
-                "libtorch",
-                Kind::Name,
-                "Folder of a libtorch on this machine to prepare, for pytorch.",
-            )
-            .stores(|o, v| v.put(&mut o.libtorch)),
-            OptionRow::new("reinstall", Kind::Switch, "Replace what is installed.")
-                .stores(|o, v| v.put(&mut o.reinstalls)),
-            OptionRow::help("Print this text."),
-        ];
+        type Row = OptionRow<InstallFlags>;
+        const ROWS: &[Row] = options! {
+            /// Take it from a wheel on this machine.
+            "wheel" => Row::of(Kind::Name).fills(|o| &mut o.wheel),
+            /// Folder of a libtorch on this machine to prepare, for pytorch.
+            "libtorch" => Row::of(Kind::Name).fills(|o| &mut o.libtorch),
+            /// Replace what is installed.
+            "reinstall" => Row::of(Kind::Switch).fills(|o| &mut o.reinstalls),
+            /// Print this text.
+            "help" => Row::help(""),
+        };
         &[Group { title: "", rows: ROWS, is_own: false }]
     }
 
-    fn word(&mut self, word: String) -> Result<(), RuntimeError> {
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
         self.words.push(word);
         Ok(())
     }
@@ -194,14 +141,14 @@ struct NoOptions {
 }
 
 impl OptionSet for NoOptions {
-    type Error = RuntimeError;
+    type Error = FlagError;
 
     fn groups() -> &'static [Group<Self>] {
         const ROWS: &[OptionRow<NoOptions>] = &[OptionRow::help("Print this text.")];
         &[Group { title: "", rows: ROWS, is_own: false }]
     }
 
-    fn word(&mut self, word: String) -> Result<(), RuntimeError> {
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
         self.words.push(word);
         Ok(())
     }
@@ -211,16 +158,19 @@ impl OptionSet for NoOptions {
 mod tests {
     use super::*;
 
-    fn read_line(line: &str) -> Result<Request, RuntimeError> {
+    fn read_line(line: &str) -> Result<Request, FlagError> {
         read(line.split_whitespace().map(str::to_owned).collect())
     }
 
     #[test]
     fn one_place_to_install_from() {
         let both = read_line("install pytorch --libtorch /opt/torch --wheel a.whl");
-        assert_eq!(both, Err(RuntimeError::TwoSources));
+        let text =
+            "options '--wheel' and '--libtorch' exclude each other: name one place to take it from";
+        assert_eq!(both, Err(FlagError::rule(text)));
         let other = read_line("install onnxruntime --libtorch /opt/torch");
-        assert_eq!(other, Err(RuntimeError::LibtorchForOther("onnxruntime".to_owned())));
+        let text = "option '--libtorch' is for pytorch, not for 'onnxruntime'";
+        assert_eq!(other, Err(FlagError::rule(text)));
     }
 
     #[test]

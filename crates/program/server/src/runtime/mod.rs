@@ -8,14 +8,16 @@ use std::{
     process::ExitCode,
 };
 
-use galatea_runtimes::{FindOptions, Runtime, TerminalProgress, find, install, remove};
+use galatea_runtimes::{
+    FindOptions, InstallOptions, Runtime, TerminalProgress, find, install, remove,
+};
 use galatea_serve::{libraries::not_installed, pytorch};
 use galatea_types::{Environment, Error, Result};
 
 use crate::terminal::{fail, refuse};
 
-pub use self::command::install_outline;
-use self::command::{InstallFlags, Request};
+pub use self::command::InstallFlags;
+use self::command::Request;
 
 /// Runs one of the sub-commands of `runtime`.
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
@@ -74,12 +76,11 @@ fn library_of(runtime: &Runtime, environment: &Environment) -> Result<Option<(St
 }
 
 fn install_one(runtime: &Runtime, flags: InstallFlags, environment: &Environment) -> Result<()> {
-    let options = flags.install_options(environment);
+    let InstallFlags { wheel, reinstalls, libtorch, .. } = flags;
+    let options = InstallOptions { wheel, reinstalls, ..InstallOptions::new(environment) };
     let mut progress = TerminalProgress::new();
     let library = if *runtime == Runtime::PYTORCH {
-        pytorch::install_one(&options, flags.libtorch, &mut progress)?
-    } else if flags.libtorch.is_some() {
-        return Err(Error::invalid_arg("--libtorch is for the runtime pytorch"));
+        pytorch::install_one(&options, libtorch, &mut progress)?
     } else {
         install(runtime, &options, &mut progress)?
     };

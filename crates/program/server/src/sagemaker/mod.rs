@@ -1,28 +1,21 @@
-//! `galatea sagemaker`: what SageMaker says with environment variables and folders, as the command line of `serve`.
+//! `galatea sagemaker`: what SageMaker says with environment variables and folders, as the command line of `serve`. Errors
+//! begin as those of the real server's start script.
 
-mod error;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
+use anyhow::{Result, anyhow, bail};
 use galatea_types::Environment;
-
-pub use self::error::LaunchError;
 
 /// Where SageMaker puts models, and an empty repository for the mode in which each has one of its own.
 pub struct Places {
     pub single: PathBuf,
     pub many: PathBuf,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() }
-    }
 }
 
 /// A start as SageMaker wants it.
@@ -82,7 +75,7 @@ pub fn launch(
     environment: &Environment,
     places: &Places,
     more: impl Iterator<Item = String>,
-) -> Result<Launch, LaunchError> {
+) -> Result<Launch> {
     let has_many = environment.text(MULTI_MODEL).as_deref() == Some("true");
     let repository = if has_many { &places.many } else { &places.single };
     let mut arguments: Vec<String> = [
@@ -127,23 +120,21 @@ fn gpu_limits(environment: &Environment) -> Vec<String> {
     gpus.iter().map(|gpu| format!("--model-load-gpu-limit={}:{limit}", gpu.index)).collect()
 }
 
-fn check_inference_type(environment: &Environment) -> Result<(), LaunchError> {
+fn check_inference_type(environment: &Environment) -> Result<()> {
     match environment.text(INFERENCE_TYPE) {
         Some(given) if !INFERENCE_TYPES.contains(&&*given) => {
-            Err(LaunchError::InferenceType { given })
+            bail!(
+                "Invalid {INFERENCE_TYPE} '{given}'. Must be one of: {}",
+                INFERENCE_TYPES.join(", ")
+            )
         }
         _ => Ok(()),
     }
 }
 
 /// Models come with requests: the server lives before any is ready.
-fn prepare_many(
-    launch: &mut Launch,
-    repository: &Path,
-    ping_mode: Option<String>,
-) -> Result<(), LaunchError> {
-    fs::create_dir_all(repository)
-        .map_err(|source| LaunchError::Unusable { folder: repository.to_owned(), source })?;
+fn prepare_many(launch: &mut Launch, repository: &Path, ping_mode: Option<String>) -> Result<()> {
+    fs::create_dir_all(repository).map_err(|error| unusable(repository, &error))?;
     let ping_mode = ping_mode.unwrap_or_else(|| "live".to_owned());
     launch.notes.push(format!(
         "SageMaker's many-model mode: models are loaded by its requests. /ping answers whether the server is '{ping_mode}'."
@@ -153,13 +144,16 @@ fn prepare_many(
 }
 
 /// The model that is named, or the only one.
-fn choose_model(launch: &mut Launch, repository: &Path) -> Result<(), LaunchError> {
+fn choose_model(launch: &mut Launch, repository: &Path) -> Result<()> {
     if repository.join("config.pbtxt").is_file() {
-        return Err(LaunchError::NoTopFolder { folder: repository.to_owned() });
+        bail!(
+            "Incorrect directory structure: '{}' is a model, and must be the folder that holds it",
+            repository.display()
+        );
     }
     let model = match launch.environment.text(DEFAULT_MODEL) {
         Some(model) if repository.join(&model).is_dir() => model,
-        Some(model) => return Err(LaunchError::NoSuchModel { model }),
+        Some(model) => bail!("Directory with provided {DEFAULT_MODEL} {model} does not exist"),
         None => {
             let model = only_folder(repository)?;
             launch.notes.push(format!(
@@ -173,8 +167,8 @@ fn choose_model(launch: &mut Launch, repository: &Path) -> Result<(), LaunchErro
     Ok(())
 }
 
-fn only_folder(repository: &Path) -> Result<String, LaunchError> {
-    let unusable = |source| LaunchError::Unusable { folder: repository.to_owned(), source };
+fn only_folder(repository: &Path) -> Result<String> {
+    let unusable = |error| unusable(repository, &error);
     let mut folders = Vec::new();
     for entry in fs::read_dir(repository).map_err(unusable)? {
         let entry = entry.map_err(unusable)?;
@@ -184,8 +178,15 @@ fn only_folder(repository: &Path) -> Result<String, LaunchError> {
     }
     folders.sort();
     match folders.as_slice() {
-        [] => Err(LaunchError::NoModel),
+        [] => bail!("No model found in model repository"),
         [only] => Ok(only.clone()),
-        _ => Err(LaunchError::SeveralModels { found: folders.join(" ") }),
+        _ => bail!(
+            "More than 1 model directory found in model repository: {}. Name one with {DEFAULT_MODEL}",
+            folders.join(" ")
+        ),
     }
+}
+
+fn unusable(repository: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("the model repository '{}' cannot be used: {error}", repository.display())
 }

@@ -18,9 +18,7 @@ pub struct Started {
     pub command: String,
     /// Where HTTP is served, as a client on this machine names it.
     pub http: Option<String>,
-    /// Where gRPC is served.
     pub grpc: Option<String>,
-    /// Where metrics are served.
     pub metrics: Option<String>,
     /// Whether HTTP is served to this machine alone.
     pub is_local: bool,

@@ -4,7 +4,6 @@ use galatea_config::{RawModelConfig, backend_for_platform, parse_text, to_text};
 
 /// The backends whose models are compared.
 pub const ONNX_RUNTIME: &str = "onnxruntime";
-/// The other one.
 pub const OPENVINO: &str = "openvino";
 
 /// Instances of an ONNX model on the CPU where its configuration does not say how many, as in Triton.
@@ -18,16 +17,13 @@ const PRECISIONS: [&str; 3] = ["HINT_BF16", "ENFORCE_BF16", "INFERENCE_PRECISION
 pub struct Candidate {
     /// As the table has it.
     pub name: &'static str,
-    /// The whole configuration.
     pub config: RawModelConfig,
     /// The fields that make the difference; empty for the one that is configured.
     pub lines: String,
-    /// Whether it computes in bfloat16.
     pub is_bf16: bool,
 }
 
 impl Candidate {
-    /// Whether the model is configured so already.
     pub fn is_configured(&self) -> bool {
         self.lines.is_empty()
     }
@@ -53,41 +49,24 @@ pub fn candidates(
     file: &str,
     allows_bf16: bool,
 ) -> Vec<Candidate> {
-    let other = |name, backend, is_bf16| {
-        let choice = Choice { file, backend, is_bf16, instances: "" };
-        other(name, config, completed, &choice)
-    };
-    // Where it is not said, ONNX Runtime has two instances, and OpenVINO one, which is faster alone.
-    let has_more = backend_of(config, file) == ONNX_RUNTIME && config.instance_group.is_empty();
-    let with_more = |name, is_bf16| {
-        let choice = Choice { file, backend: OPENVINO, is_bf16, instances: USUAL_INSTANCES };
-        has_more.then(|| self::other(name, config, completed, &choice))
-    };
     let backend = backend_of(config, file);
     let is_bf16 = backend == OPENVINO && computes_in_bf16(config);
-    let own = |name, is_bf16| {
-        let config = config.clone();
-        Candidate { name, config, lines: String::new(), is_bf16 }
+    // Where it is not said, ONNX Runtime has two instances, and OpenVINO one, which is faster alone.
+    let has_more = backend == ONNX_RUNTIME && config.instance_group.is_empty();
+    let is_wanted = |choice: &Choice| {
+        (choice.backend != ONNX_RUNTIME || file.ends_with(".onnx"))
+            && (has_more || choice.instances.is_empty())
+            && (allows_bf16 || is_bf16 || !choice.is_bf16)
     };
-    let mut found = Vec::new();
-    if file.ends_with(".onnx") {
-        found.push(match backend == ONNX_RUNTIME {
-            true => own("ONNX Runtime", false),
-            false => other("ONNX Runtime", ONNX_RUNTIME, false),
-        });
-    }
-    found.push(match backend == OPENVINO && !is_bf16 {
-        true => own("OpenVINO f32", false),
-        false => other("OpenVINO f32", OPENVINO, false),
-    });
-    found.extend(with_more("OpenVINO f32, 2 instances", false));
-    if is_bf16 {
-        found.push(own("OpenVINO bf16", true));
-    } else if allows_bf16 {
-        found.push(other("OpenVINO bf16", OPENVINO, true));
-        found.extend(with_more("OpenVINO bf16, 2 instances", true));
-    }
-    found
+    let candidate = |choice: Choice| {
+        let is_alike = choice.backend == backend && choice.is_bf16 == is_bf16;
+        if !is_alike || !choice.instances.is_empty() {
+            return other(config, completed, file, &choice);
+        }
+        let (config, lines) = (config.clone(), String::new());
+        Candidate { name: choice.name, config, lines, is_bf16 }
+    };
+    CHOICES.into_iter().filter(is_wanted).map(candidate).collect()
 }
 
 fn computes_in_bf16(config: &RawModelConfig) -> bool {
@@ -99,19 +78,36 @@ fn computes_in_bf16(config: &RawModelConfig) -> bool {
 }
 
 /// What makes an engine run a model.
-struct Choice<'a> {
-    file: &'a str,
-    backend: &'a str,
+struct Choice {
+    name: &'static str,
+    backend: &'static str,
     is_bf16: bool,
     /// The field of a configuration; empty: as it is.
     instances: &'static str,
 }
 
-fn other(
+const CHOICES: [Choice; 5] = [
+    choice("ONNX Runtime", ONNX_RUNTIME, false, ""),
+    choice("OpenVINO f32", OPENVINO, false, ""),
+    choice("OpenVINO f32, 2 instances", OPENVINO, false, USUAL_INSTANCES),
+    choice("OpenVINO bf16", OPENVINO, true, ""),
+    choice("OpenVINO bf16, 2 instances", OPENVINO, true, USUAL_INSTANCES),
+];
+
+const fn choice(
     name: &'static str,
+    backend: &'static str,
+    is_bf16: bool,
+    instances: &'static str,
+) -> Choice {
+    Choice { name, backend, is_bf16, instances }
+}
+
+fn other(
     config: &RawModelConfig,
     completed: &RawModelConfig,
-    choice: &Choice<'_>,
+    file: &str,
+    choice: &Choice,
 ) -> Candidate {
     let mut whole = config.clone();
     if let Some(optimization) = &mut whole.optimization {
@@ -122,16 +118,16 @@ fn other(
     PRECISIONS.iter().for_each(|key| drop(whole.parameters.remove(*key)));
     let mut lines = RawModelConfig::default();
     for written in [&mut whole, &mut lines] {
-        choose(written, choice);
+        choose(written, file, choice);
         complete(written, config, completed);
     }
-    Candidate { name, config: whole, lines: to_text(&lines), is_bf16: choice.is_bf16 }
+    Candidate { name: choice.name, config: whole, lines: to_text(&lines), is_bf16: choice.is_bf16 }
 }
 
-fn choose(config: &mut RawModelConfig, choice: &Choice<'_>) {
+fn choose(config: &mut RawModelConfig, file: &str, choice: &Choice) {
     config.platform.clear();
     choice.backend.clone_into(&mut config.backend);
-    choice.file.clone_into(&mut config.default_model_filename);
+    file.clone_into(&mut config.default_model_filename);
     if let Ok(instances) = parse_text(choice.instances)
         && !instances.instance_group.is_empty()
     {

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use galatea_command_line::{
-    Group, Kind, OptionOutline, OptionRow, OptionSet, help, outline, read as read_options, set,
+    Group, Kind, Occurrence, OptionRow, OptionSet, options, read as read_options,
 };
 
 use crate::flags::FlagError;
 
-const USAGE: &str = "\
+pub(super) const USAGE: &str = "\
 Usage: galatea tune <model> --engines [options]
 
 Measures which engine serves an ONNX model fastest on this machine: ONNX Runtime, and OpenVINO. <model> is the folder of
@@ -18,51 +18,22 @@ a table, and the lines of config.pbtxt that choose the fastest.
 
 ";
 
-const HELP_WIDTH: usize = 80;
-
-/// What is asked for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TuneFlags {
-    /// The folder of the model.
     pub model: PathBuf,
-    /// `--engines`
     pub compares_engines: bool,
-    /// `--allow-bf16`
     pub allows_bf16: bool,
-    /// `--write`
     pub writes: bool,
-    /// `--tolerance`
     pub tolerance: f64,
-    /// `--tolerance-bf16`
     pub bf16_tolerance: f64,
-    /// `--max-concurrency`
     pub max_concurrency: u64,
-    /// `--batch-size`
     pub batch_size: u64,
-    /// `--measurement-interval`, in milliseconds
+    /// In milliseconds.
     pub interval: u64,
     /// What the load tool is told too.
     pub load_words: Vec<String>,
     /// What each server is told too.
     pub serve_words: Vec<String>,
-}
-
-impl Default for TuneFlags {
-    fn default() -> Self {
-        Self {
-            model: PathBuf::new(),
-            compares_engines: false,
-            allows_bf16: false,
-            writes: false,
-            tolerance: 1e-3,
-            bf16_tolerance: 5e-2,
-            max_concurrency: 32,
-            batch_size: 1,
-            interval: 2000,
-            load_words: Vec::new(),
-            serve_words: Vec::new(),
-        }
-    }
 }
 
 /// Reads the words behind `tune`; `None`: the help is asked for.
@@ -78,108 +49,63 @@ pub(super) fn read(words: Vec<String>) -> Result<Option<TuneFlags>, FlagError> {
     }
 }
 
-pub(super) fn help_text() -> String {
-    help::<TuneFlags>(USAGE, HELP_WIDTH)
+type Row = OptionRow<TuneFlags>;
+
+/// For the load tool, which has the option under the same name.
+fn pass_to_load(flags: &mut TuneFlags, given: &Occurrence) -> Result<(), FlagError> {
+    flags.load_words.extend([given.spelled(), given.text.clone()]);
+    Ok(())
 }
 
-/// What the table says, for texts about all commands.
-pub fn tune_outline() -> Vec<OptionOutline> {
-    outline::<TuneFlags>()
+/// For `serve`, which has the option under the same name.
+fn pass_to_serve(flags: &mut TuneFlags, given: &Occurrence) -> Result<(), FlagError> {
+    flags.serve_words.push(format!("{}={}", given.spelled(), given.text));
+    Ok(())
 }
 
-/// An option that the load tool has under the same name.
-const fn of_load(name: &'static str, kind: Kind, help: &'static str) -> OptionRow<TuneFlags> {
-    OptionRow::new(name, kind, help).stores(|o, v| {
-        o.load_words.push(v.spelled());
-        o.load_words.push(v.text.clone());
-        Ok(())
-    })
-}
+const ENGINES: &[Row] = options! {
+    /// Measure which engine is fastest.
+    "engines" => Row::of(Kind::Switch).fills(|o| &mut o.compares_engines),
+    /// Measure OpenVINO in bfloat16 too, whose answers are less exact.
+    "allow-bf16" => Row::of(Kind::Switch).fills(|o| &mut o.allows_bf16),
+    /// How far answers may be from those of ONNX Runtime: the largest difference of an output's numbers, as a share
+    /// of the largest of them. An engine that is further off is not recommended.
+    "tolerance" => Row::of(Kind::Number).default("0.001").fills(|o| &mut o.tolerance),
+    /// The same for bfloat16.
+    "tolerance-bf16" => Row::of(Kind::Number).default("0.05").fills(|o| &mut o.bf16_tolerance),
+    /// Write the lines of the fastest into the model's config.pbtxt; the old one stays beside it as config.pbtxt.bak.
+    "write" => Row::of(Kind::Switch).fills(|o| &mut o.writes),
+};
 
-/// An option that `serve` has under the same name.
-const fn of_serve(name: &'static str, kind: Kind, help: &'static str) -> OptionRow<TuneFlags> {
-    OptionRow::new(name, kind, help).stores(set!(|o, v| o.serve_words.push(format!(
-        "{}={}",
-        v.spelled(),
-        v.text
-    ))))
-}
+const LOAD: &[Row] = options! {
+    /// Shape of an input without its batch dimension, as in perf. Needed for dimensions of any size. May be repeated.
+    "shape" => Row::of(Kind::Form("<name>:<n>,<n>...")).stores(pass_to_load),
+    /// What is sent, as in perf: a JSON file or a folder. Without it numbers from 0 to 1, and 1 for whole numbers.
+    /// May be repeated.
+    "input-data" => Row::of(Kind::Text).stores(pass_to_load),
+    /// Items of each request.
+    "batch-size" => Row::of(Kind::Integer { min: 1, max: 1 << 20 })
+        .short('b').default("1").fills(|o| &mut o.batch_size),
+    /// Milliseconds of a measurement; three that agree make a figure.
+    "measurement-interval" => Row::of(Kind::Integer { min: 1, max: 3_600_000 })
+        .default("2000").fills(|o| &mut o.interval),
+    /// Most requests in flight. Their number is doubled until the throughput grows by less than 5 %.
+    "max-concurrency" => Row::of(Kind::Integer { min: 1, max: 1024 })
+        .default("32").fills(|o| &mut o.max_concurrency),
+};
 
-const ENGINES: &[OptionRow<TuneFlags>] = &[
-    OptionRow::new("engines", Kind::Switch, "Measure which engine is fastest.")
-        .stores(|o, v| v.put(&mut o.compares_engines)),
-    OptionRow::new(
-        "allow-bf16",
-        Kind::Switch,
-        "Measure OpenVINO in bfloat16 too, whose answers are less exact.",
-    )
-    .stores(|o, v| v.put(&mut o.allows_bf16)),
-    OptionRow::new(
-        "tolerance",
-        Kind::Number,
-        "How far answers may be from those of ONNX Runtime: the largest difference of an output's numbers, as a share of \
-         the largest of them. An engine that is further off is not recommended.",
-    )
-    .default("0.001")
-    .stores(|o, v| v.put(&mut o.tolerance)),
-    OptionRow::new("tolerance-bf16", Kind::Number, "The same for bfloat16.")
-        .default("0.05")
-        .stores(|o, v| v.put(&mut o.bf16_tolerance)),
-    OptionRow::new(
-        "write",
-        Kind::Switch,
-        "Write the lines of the fastest into the model's config.pbtxt; the old one stays beside it as config.pbtxt.bak.",
-    )
-    .stores(|o, v| v.put(&mut o.writes)),
-];
-
-const LOAD: &[OptionRow<TuneFlags>] = &[
-    of_load(
-        "shape",
-        Kind::Form("<name>:<n>,<n>..."),
-        "Shape of an input without its batch dimension, as in perf. Needed for dimensions of any size. May be repeated.",
-    ),
-    of_load(
-        "input-data",
-        Kind::Text,
-        "What is sent, as in perf: a JSON file or a folder. Without it numbers from 0 to 1, and 1 for whole numbers. May \
-         be repeated.",
-    ),
-    OptionRow::new("batch-size", Kind::Integer { min: 1, max: 1 << 20 }, "Items of each request.")
-        .short('b')
-        .default("1")
-        .stores(set!(|o, v| o.batch_size = v.integer()?)),
-    OptionRow::new(
-        "measurement-interval",
-        Kind::Integer { min: 1, max: 3_600_000 },
-        "Milliseconds of a measurement; three that agree make a figure.",
-    )
-    .default("2000")
-    .stores(set!(|o, v| o.interval = v.integer()?)),
-    OptionRow::new(
-        "max-concurrency",
-        Kind::Integer { min: 1, max: 1024 },
-        "Most requests in flight. Their number is doubled until the throughput grows by less than 5 %.",
-    )
-    .default("32")
-    .stores(set!(|o, v| o.max_concurrency = v.integer()?)),
-];
-
-const SERVERS: &[OptionRow<TuneFlags>] = &[
-    of_serve("onnxruntime-lib", Kind::Text, "ONNX Runtime library, as an option of serve."),
-    of_serve("openvino-lib", Kind::Text, "OpenVINO library, as an option of serve."),
-    of_serve(
-        "runtime-downloads",
-        Kind::Choice(&["auto", "never"]),
-        "Whether a library that is not installed is fetched, as an option of serve.",
-    ),
-    of_serve(
-        "backend-config",
-        Kind::Form("<string>,<string>=<string>"),
-        "Setting of a backend, as an option of serve. May be repeated.",
-    ),
-    OptionRow::help("Print this text."),
-];
+const SERVERS: &[Row] = options! {
+    /// ONNX Runtime library, as an option of serve.
+    "onnxruntime-lib" => Row::of(Kind::Text).stores(pass_to_serve),
+    /// OpenVINO library, as an option of serve.
+    "openvino-lib" => Row::of(Kind::Text).stores(pass_to_serve),
+    /// Whether a library that is not installed is fetched, as an option of serve.
+    "runtime-downloads" => Row::of(Kind::Choice(&["auto", "never"])).stores(pass_to_serve),
+    /// Setting of a backend, as an option of serve. May be repeated.
+    "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>")).stores(pass_to_serve),
+    /// Print this text.
+    "help" => Row::help(""),
+};
 
 impl OptionSet for TuneFlags {
     type Error = FlagError;

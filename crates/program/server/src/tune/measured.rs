@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, anyhow};
 use galatea_perf::probe::{Answers, Figures, Probe, ProbedModel};
 
 use super::{
-    TuneError, candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server,
-    stop::Stop,
+    candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server, stop::Stop,
 };
 
 /// Growth of the throughput below which more requests at once are no use.
@@ -37,25 +37,24 @@ pub fn measure(
     flags: &TuneFlags,
     stop: &Stop,
     progress: &dyn Fn(&str),
-) -> Result<Measured, TuneError> {
-    let repository = model.repository(&candidate.config).map_err(TuneError::Copy)?;
+) -> Result<Measured> {
+    let repository = model.repository(&candidate.config).map_err(|error| {
+        anyhow!("cannot make a copy of the model's folder: {error}; TMPDIR names another place")
+    })?;
     progress("loading");
     let server = Server::start(repository.path(), &flags.serve_words, stop)?;
-    let run = || -> galatea_perf::probe::Result<Measured> {
-        let probe =
-            Probe::open("galatea tune", words(model, &server.address, flags), stop.interrupt())?;
-        let (mut loaded, load_time) = probe.load()?;
-        let answers = loaded.answers(COMPARED)?;
-        // The first answers are slower: what is prepared once is prepared by then.
-        let started = Instant::now();
-        loaded.answers(1)?;
-        let answer_time = started.elapsed();
-        progress("1 request at a time");
-        let alone = loaded.measure(1, window(answer_time, 1))?;
-        let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
-        Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
-    };
-    run().map_err(TuneError::Measure)
+    let probe =
+        Probe::open("galatea tune", words(model, &server.address, flags), stop.interrupt())?;
+    let (mut loaded, load_time) = probe.load()?;
+    let answers = loaded.answers(COMPARED)?;
+    // The first answers are slower: what is prepared once is prepared by then.
+    let started = Instant::now();
+    loaded.answers(1)?;
+    let answer_time = started.elapsed();
+    progress("1 request at a time");
+    let alone = loaded.measure(1, window(answer_time, 1))?;
+    let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
+    Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
 }
 
 /// Long enough for several answers of a model that is computed for one request after the other.
@@ -69,7 +68,7 @@ fn saturate(
     alone: Figures,
     limit: u64,
     progress: &dyn Fn(&str),
-) -> galatea_perf::probe::Result<Figures> {
+) -> Result<Figures> {
     let mut most = alone;
     let mut concurrency = 2;
     while concurrency <= limit {

@@ -8,17 +8,17 @@ mod report;
 mod server;
 mod stop;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
+use anyhow::{Context, Result, bail};
+use galatea_command_line::help;
 use galatea_perf::probe::{Answers, Failure};
-use galatea_serve::model_path::PathError;
 
-use crate::terminal::{fail, print, refuse};
+use crate::terminal::{HELP_WIDTH, fail, print, refuse};
 
-pub use self::command_line::tune_outline;
+pub use self::command_line::TuneFlags;
 use self::{
     candidate::{Candidate, candidates},
-    command_line::TuneFlags,
     measured::{Measured, measure},
     model::TunedModel,
     report::{Agreement, Outcome, Row},
@@ -28,53 +28,15 @@ use self::{
 /// The command line is wrong.
 const USAGE: u8 = 2;
 
-/// Why a model cannot be measured.
+/// A signal has ended the measurement.
 #[derive(Debug, thiserror::Error)]
-pub enum TuneError {
-    #[error(transparent)]
-    Path(PathError),
-    #[error("'{}' is a repository of several models: name one model's folder or file", .0.display())]
-    SeveralModels(PathBuf),
-    #[error(transparent)]
-    Lease(galatea_types::Error),
-    #[error("cannot read '{}': {error}", path.display())]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error("{}: {error}", path.display())]
-    Config { path: PathBuf, error: galatea_types::Error },
-    #[error("'{}' has no version folder: its model lies in a folder '1'", .0.display())]
-    NoVersion(PathBuf),
-    #[error("there is no '{}'", .0.display())]
-    NoFile(PathBuf),
-    #[error(
-        "the model has the backend '{0}': engines are compared for ONNX models (onnxruntime, openvino)"
-    )]
-    Backend(String),
-    #[error(
-        "'{}' is there already, and an earlier configuration is not to be lost: move it away, or leave out --write",
-        .0.display()
-    )]
-    Backup(PathBuf),
-    #[error("cannot make a copy of the model's folder: {0}; TMPDIR names another place")]
-    Copy(io::Error),
-    #[error("cannot start a server: {0}")]
-    Start(io::Error),
-    #[error("the server did not start; its log ends with:\n{0}")]
-    NotStarted(String),
-    #[error("interrupted: nothing is known, and nothing is written")]
-    Interrupted,
-    #[error("cannot watch for signals: {0}")]
-    Signals(io::Error),
-    #[error("{0}")]
-    Measure(Failure),
-    #[error("cannot write the configuration: {0}")]
-    Write(io::Error),
-}
+#[error("interrupted: nothing is known, and nothing is written")]
+pub struct Interrupted;
 
-/// `galatea tune`
 pub fn run(words: Vec<String>) -> ExitCode {
     let flags = match command_line::read(words) {
         Ok(Some(flags)) => flags,
-        Ok(None) => return print(&command_line::help_text()),
+        Ok(None) => return print(&help::<TuneFlags>(command_line::USAGE, HELP_WIDTH)),
         Err(error) => {
             refuse(
                 error,
@@ -83,47 +45,52 @@ pub fn run(words: Vec<String>) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    tune(&flags).unwrap_or_else(|error| match (fail(&error), error) {
-        (_, TuneError::Interrupted) => ExitCode::from(stop::INTERRUPTED),
-        (failure, _) => failure,
+    tune(&flags).unwrap_or_else(|error| {
+        let failure = fail(format_args!("{error:#}"));
+        if error.is::<Interrupted>() { ExitCode::from(stop::INTERRUPTED) } else { failure }
     })
 }
 
-fn tune(flags: &TuneFlags) -> Result<ExitCode, TuneError> {
+fn tune(flags: &TuneFlags) -> Result<ExitCode> {
     let model = TunedModel::open(&flags.model)?;
     if flags.writes && model.has_backup() {
-        return Err(TuneError::Backup(model.backup()));
+        bail!(
+            "'{}' is there already, and an earlier configuration is not to be lost: move it away, or leave out --write",
+            model.backup().display()
+        );
     }
-    let rows = rows(&model, flags, &Stop::watch().map_err(TuneError::Signals)?)?;
+    let rows = rows(&model, flags, &Stop::watch().context("cannot watch for signals")?)?;
     print(&format!("{}\n{}", report::table(&rows), report::verdict(&rows)));
     let Some((fastest, _)) = report::fastest(&rows) else { return Ok(ExitCode::FAILURE) };
     if flags.writes && !fastest.is_configured() {
-        let path = model.write(&fastest.config, &fastest.lines).map_err(TuneError::Write)?;
+        let path = model
+            .write(&fastest.config, &fastest.lines)
+            .context("cannot write the configuration")?;
         print(&format!("\nWritten to {}.\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Every engine, one after the other. Where the first refuses the requests they are wrong for all.
-fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>, TuneError> {
+fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     let completed = model.completed();
     for candidate in candidates(&model.config, &completed, &model.file, flags.allows_bf16) {
         let name = candidate.name;
         let progress = |what: &str| eprintln!("{name}: {what}");
         let outcome = match measure(model, &candidate, flags, stop, &progress) {
-            _ if stop.is_asked() => return Err(TuneError::Interrupted),
+            _ if stop.is_asked() => return Err(Interrupted.into()),
             Ok(measured) => Ok(compared(measured, &candidate, reference(&rows), flags)),
-            Err(TuneError::Measure(failure))
-                if rows.is_empty() && failure.exit == galatea_perf::Exit::Option =>
-            {
-                return Err(TuneError::Measure(failure));
-            }
-            Err(error) => Err(error.to_string()),
+            Err(error) if rows.is_empty() && is_wrong_request(&error) => return Err(error),
+            Err(error) => Err(format!("{error:#}")),
         };
         rows.push(Row { candidate, outcome });
     }
     Ok(rows)
+}
+
+fn is_wrong_request(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(|failure: &Failure| failure.exit == galatea_perf::Exit::Option)
 }
 
 /// The answers that others are compared with.

@@ -6,15 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Result, anyhow, bail};
 use galatea_config::{RawModelConfig, parse_text, to_text};
 use galatea_engine::FolderLease;
 use galatea_serve::model_path;
 use tempfile::TempDir;
 
-use super::{
-    TuneError,
-    candidate::{self, ONNX_RUNTIME, OPENVINO},
-};
+use super::candidate::{self, ONNX_RUNTIME, OPENVINO};
 use crate::check::completed_config;
 
 const CONFIG: &str = "config.pbtxt";
@@ -35,15 +33,18 @@ pub struct TunedModel {
 }
 
 impl TunedModel {
-    pub fn open(given: &Path) -> Result<Self, TuneError> {
-        let root = model_path::open(given).map_err(TuneError::Path)?;
+    pub fn open(given: &Path) -> Result<Self> {
+        let root = model_path::open(given)?;
         let names = root.model_names().map_err(|error| unreadable(given, error))?;
         let name = match &names[..] {
             [name] => name,
-            [] => return Err(TuneError::NoVersion(given.to_owned())),
-            _ => return Err(TuneError::SeveralModels(given.to_owned())),
+            [] => return Err(no_version(given)),
+            _ => bail!(
+                "'{}' is a repository of several models: name one model's folder or file",
+                given.display()
+            ),
         };
-        let folder = root.lease(name).map_err(TuneError::Lease)?;
+        let folder = root.lease(name).map_err(|error| anyhow!("{error}"))?;
         let is_file = root.new_name().is_some();
         let home = match is_file {
             true if given.is_file() => given.parent().unwrap_or(Path::new("")).to_owned(),
@@ -58,8 +59,9 @@ impl TunedModel {
         let path = home.join(CONFIG);
         let text = read(&path)?;
         let completed = read(&folder.path().join(CONFIG))?;
-        let config = parse_text(completed.as_deref().unwrap_or_default())
-            .map_err(|error| TuneError::Config { path, error: error.into() })?;
+        let config = parse_text(completed.as_deref().unwrap_or_default()).map_err(|error| {
+            anyhow!("{}: {}", path.display(), galatea_types::Error::from(error))
+        })?;
         let file = file_of(folder.path(), &config)?;
         Ok(Self { name: name.clone(), folder, home, text, config, file })
     }
@@ -118,26 +120,32 @@ impl TunedModel {
     }
 }
 
-fn unreadable(path: &Path, error: io::Error) -> TuneError {
-    TuneError::Unreadable { path: path.to_owned(), error }
+fn unreadable(path: &Path, error: io::Error) -> anyhow::Error {
+    anyhow!("cannot read '{}': {error}", path.display())
+}
+
+fn no_version(path: &Path) -> anyhow::Error {
+    anyhow!("'{}' has no version folder: its model lies in a folder '1'", path.display())
 }
 
 /// The model's file in its highest version.
-fn file_of(folder: &Path, config: &RawModelConfig) -> Result<String, TuneError> {
+fn file_of(folder: &Path, config: &RawModelConfig) -> Result<String> {
     let version = highest_version(folder).map_err(|error| unreadable(folder, error))?;
-    let version = version.ok_or_else(|| TuneError::NoVersion(folder.to_owned()))?;
+    let version = version.ok_or_else(|| no_version(folder))?;
     let given = config.default_model_filename.as_str();
     let usual = match candidate::backend_of(config, given).as_str() {
         ONNX_RUNTIME => "model.onnx",
         OPENVINO => "model.xml",
         "" if version.join("model.xml").exists() => "model.xml",
         "" => "model.onnx",
-        other => return Err(TuneError::Backend(other.to_owned())),
+        other => bail!(
+            "the model has the backend '{other}': engines are compared for ONNX models (onnxruntime, openvino)"
+        ),
     };
     let file = if given.is_empty() { usual } else { given };
     match version.join(file).exists() {
         true => Ok(file.to_owned()),
-        false => Err(TuneError::NoFile(version.join(file))),
+        false => bail!("there is no '{}'", version.join(file).display()),
     }
 }
 
@@ -177,7 +185,7 @@ mod tests {
     use super::*;
     use crate::tune::candidate::candidates;
 
-    fn model(config: Option<&str>, files: &[&str]) -> (TempDir, Result<TunedModel, TuneError>) {
+    fn model(config: Option<&str>, files: &[&str]) -> (TempDir, Result<TunedModel>) {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("m");
         fs::create_dir(&folder).expect("made");

@@ -8,16 +8,19 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Sender, channel},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use anyhow::{Context, Result, anyhow};
 use galatea_types::LockExt;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{TuneError, stop::Stop};
+use super::{Interrupted, stop::Stop};
+
+const NOT_STARTED: &str = "cannot start a server";
 
 /// How long a server may take until it listens, which it does before it loads anything.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -42,8 +45,8 @@ pub struct Server {
 
 impl Server {
     /// Starts one that loads nothing by itself. `words`: more options of `serve`.
-    pub fn start(repository: &Path, words: &[String], stop: &Stop) -> Result<Self, TuneError> {
-        let program = env::current_exe().map_err(TuneError::Start)?;
+    pub fn start(repository: &Path, words: &[String], stop: &Stop) -> Result<Self> {
+        let program = env::current_exe().context(NOT_STARTED)?;
         let mut child = Command::new(program)
             .arg("serve")
             .arg(format!("--model-repository={}", repository.display()))
@@ -54,7 +57,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(TuneError::Start)?;
+            .context(NOT_STARTED)?;
         let log = Arc::default();
         let (sender, receiver) = channel();
         // The log, and what is said before there is one.
@@ -72,18 +75,16 @@ impl Server {
         let mut server = Self { child, address: String::new(), log, stop: stop.clone() };
         stop.reach(server.pid());
         if stop.is_asked() {
-            return Err(TuneError::Interrupted);
+            return Err(Interrupted.into());
         }
-        server.address = server.wait(&receiver)?;
+        server.address = receiver.recv_timeout(START_LIMIT).map_err(|_| {
+            anyhow!("the server did not start; its log ends with:\n{}", server.last_lines())
+        })?;
         Ok(server)
     }
 
     fn pid(&self) -> Option<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    fn wait(&self, address: &Receiver<String>) -> Result<String, TuneError> {
-        address.recv_timeout(START_LIMIT).map_err(|_| TuneError::NotStarted(self.last_lines()))
     }
 
     /// The end of its log.

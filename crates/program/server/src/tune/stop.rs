@@ -11,9 +11,9 @@ use std::{
 use galatea_perf::probe::Interrupt;
 use galatea_types::LockExt;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::{
-    runtime::Builder,
-    signal::unix::{SignalKind, signal},
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
 };
 
 /// The status of a program that was interrupted, as shells have it.
@@ -29,30 +29,10 @@ pub struct Stop {
 impl Stop {
     /// Watches for signals from now on. A second one ends the program where it stands.
     pub fn watch() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let stop = Self::default();
-        let (watcher, mut signals) = (stop.clone(), {
-            let _inside = runtime.enter();
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal)
-        });
-        if let Some(Err(error)) = signals.iter_mut().find(|signal| signal.is_err()) {
-            return Err(io::Error::new(error.kind(), error.to_string()));
-        }
-        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
-            return Ok(stop);
-        };
-        thread::spawn(move || {
-            runtime.block_on(async {
-                loop {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                        _ = hangup.recv() => {}
-                    }
-                    watcher.ask();
-                }
-            });
-        });
+        let watcher = stop.clone();
+        thread::spawn(move || signals.forever().for_each(|_| watcher.ask()));
         Ok(stop)
     }
 
@@ -73,7 +53,6 @@ impl Stop {
         self.interrupt.clone()
     }
 
-    /// Whether a signal has come.
     pub fn is_asked(&self) -> bool {
         self.interrupt.is_raised()
     }

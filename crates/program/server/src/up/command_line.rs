@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use galatea_types::Error;
-
-use super::{examples::Example, ports::NOT_NAMED};
-use crate::flags::{self, FlagError, ServeFlags, Words};
+use super::{
+    examples::{EXAMPLES, Example},
+    ports::NOT_NAMED,
+};
+use crate::{
+    advice::did_you_mean,
+    flags::{self, FlagError, ServeFlags, Words},
+};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -18,27 +22,13 @@ pub enum Request {
     Own(ServeFlags),
 }
 
-/// What is wrong with it.
-#[derive(Debug, thiserror::Error)]
-pub enum UpError {
-    #[error(transparent)]
-    Flag(#[from] FlagError),
-    #[error(
-        "there is no file or folder '{given}', and no example of that name{}; `galatea up --list` lists the examples",
-        near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
-    )]
-    NoExample { given: String, near: Option<&'static str> },
-    #[error(transparent)]
-    Example(#[from] Error),
-}
-
 /// For a first look on a laptop: this machine alone, and no more of the log than what is wrong. What the user gives
 /// comes behind it, and wins.
 const DEFAULTS: [&str; 3] =
     ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--log-info=false"];
 
 /// Reads the words behind `up`.
-pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, UpError> {
+pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, FlagError> {
     if words.iter().any(|word| word == "--list") {
         return Ok(Request::List);
     }
@@ -47,14 +37,21 @@ pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, Up
     let Some(mut flags) = flags::parse(defaults.chain(words), Words::Paths)? else {
         return Ok(Request::Help);
     };
-    let word = match flags.paths.as_slice() {
-        [] if flags.repositories.is_empty() => return Ok(Request::Example(default, false, flags)),
+    let word = match flags.serve.paths.as_slice() {
+        [] if flags.serve.repositories.is_empty() => {
+            return Ok(Request::Example(default, false, flags));
+        }
         [path] if !path.exists() && is_word(path) => path.display().to_string(),
         _ => return Ok(Request::Own(flags)),
     };
-    let near = Example::nearest(&word);
-    let example = Example::named(&word).ok_or(UpError::NoExample { given: word, near })?;
-    flags.paths.clear();
+    let example = Example::named(&word).ok_or_else(|| {
+        let near = did_you_mean(&word, EXAMPLES.map(|example| example.name));
+        FlagError::rule(format!(
+            "there is no file or folder '{word}', and no example of that name{near}; `galatea up --list` lists the \
+             examples"
+        ))
+    })?;
+    flags.serve.paths.clear();
     Ok(Request::Example(example, true, flags))
 }
 
@@ -67,9 +64,9 @@ fn is_word(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::up::examples::{BUILT_IN, EXAMPLES};
+    use crate::up::examples::BUILT_IN;
 
-    fn read_line(line: &str) -> Result<Request, UpError> {
+    fn read_line(line: &str) -> Result<Request, FlagError> {
         read(line.split_whitespace().map(str::to_owned).collect(), EXAMPLES[0])
     }
 

@@ -1,7 +1,6 @@
 //! The models that `galatea up` has at hand: what they do, where they come from, and a request that shows it.
 
 use galatea_runtimes::{Package, Part, Wheel};
-use galatea_types::suggest;
 
 /// A model to begin with.
 #[derive(Debug, PartialEq)]
@@ -133,11 +132,6 @@ impl Example {
     /// The example of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         EXAMPLES.into_iter().find(|example| example.name == name)
-    }
-
-    /// The name that was probably meant.
-    pub fn nearest(name: &str) -> Option<&'static str> {
-        suggest::nearest(name, EXAMPLES.map(|example| example.name)).first().copied()
     }
 
     /// What is to be installed, `place` being its folder below that of the user's data.

@@ -6,11 +6,7 @@ mod examples;
 mod guidance;
 mod ports;
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, io, path::PathBuf, process::ExitCode};
 
 use galatea_runtimes::{
     InstallOptions, ProgressMaker, TerminalProgress, find_package, install_package,
@@ -20,13 +16,13 @@ use galatea_types::{Environment, Error};
 use tempfile::TempDir;
 
 use self::{
-    command_line::{Request, UpError},
+    command_line::Request,
     examples::{BUILT_IN, EXAMPLES, Example},
     guidance::Guidance,
 };
 use crate::{
     advice,
-    flags::{ServeFlags, Words},
+    flags::{FlagError, ServeFlags, Words},
     options, serve,
     terminal::{fail, print, refuse},
 };
@@ -34,7 +30,6 @@ use crate::{
 /// What may stand behind `up` beside paths and the options of `serve`.
 pub const WORDS: &[&str] = &[EXAMPLES[0].name, EXAMPLES[1].name, EXAMPLES[2].name, "--list"];
 
-/// What `galatea up --help` prints.
 const USAGE: &str = "\
 Usage: galatea up [EXAMPLE | PATH...] [options]
 
@@ -59,7 +54,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Request::Help => Ok(print(USAGE)),
         Request::List => Ok(print(&examples::list())),
         Request::Own(flags) => {
-            let named = flags.paths.iter().chain(&flags.repositories);
+            let named = flags.serve.paths.iter().chain(&flags.serve.repositories);
             let words = named.map(|path| path.display().to_string()).collect();
             start(flags, Guidance::Own(words), environment)
         }
@@ -68,10 +63,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         }
     });
     ran.unwrap_or_else(|error| {
-        let advice = match &error {
-            UpError::Flag(error) => advice::for_serve(error, Words::Paths).unwrap_or_default(),
-            _ => String::new(),
-        };
+        let advice = advice::for_serve(&error, Words::Paths).unwrap_or_default();
         refuse(
             format_args!("{error}{advice}"),
             "galatea up [EXAMPLE | PATH...] [options]; `galatea up --help` says more",
@@ -85,12 +77,12 @@ fn start_example(
     is_named: bool,
     mut flags: ServeFlags,
     environment: &Environment,
-) -> Result<ExitCode, UpError> {
+) -> Result<ExitCode, FlagError> {
     print(&format!("{}: {}\n{}.\n", example.name, example.question, example.origin));
     // There is no log yet.
     let progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
-    let runtimes = RuntimeOptions { progress, ..flags.runtimes.clone() };
-    let (example, place) = match obtain(example, &runtimes, environment) {
+    let runtimes = RuntimeOptions { progress, ..flags.serve.runtimes.clone() };
+    let (example, (path, _kept)) = match obtain(example, &runtimes, environment) {
         Ok(place) => (example, place),
         Err(error) if is_named => {
             let text = format_args!("{error}; `galatea up {}` needs nothing", BUILT_IN.name);
@@ -102,10 +94,11 @@ fn start_example(
                 "\n{} is not to be had: {error}\nOnce that is put right, `galatea up` tries again.\n\nIn its place: {name}. {}",
                 example.name, BUILT_IN.question
             );
-            (BUILT_IN, obtain(BUILT_IN, &runtimes, environment)?)
+            let place = obtain(BUILT_IN, &runtimes, environment);
+            (BUILT_IN, place.map_err(|error| FlagError::rule(error.to_string()))?)
         }
     };
-    flags.repositories = vec![place.path().to_owned()];
+    flags.serve.repositories = vec![path];
     start(flags, Guidance::Example(example), environment)
 }
 
@@ -113,28 +106,15 @@ fn start(
     mut flags: ServeFlags,
     guidance: Guidance,
     environment: &Environment,
-) -> Result<ExitCode, UpError> {
+) -> Result<ExitCode, FlagError> {
     for note in ports::choose(&mut flags) {
         print(&format!("{note}\n"));
     }
     Ok(serve::run(options::from_flags(flags, environment)?, Some(Box::new(guidance))))
 }
 
-/// A model repository that holds an example.
-enum Place {
-    Installed(PathBuf),
-    /// Gone when the server has ended.
-    Temporary(TempDir),
-}
-
-impl Place {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Installed(path) => path,
-            Self::Temporary(folder) => folder.path(),
-        }
-    }
-}
+/// A model repository that holds an example, and what removes it when the server has ended.
+type Place = (PathBuf, Option<TempDir>);
 
 /// Everything that the example needs is on this machine when this returns.
 fn obtain(
@@ -164,7 +144,7 @@ fn obtain(
         // Now, as the start of the server would be too late to serve another.
         libraries::onnxruntime(&options::runtime_options(runtimes.clone(), environment))?;
     }
-    Ok(Place::Installed(path))
+    Ok((path, None))
 }
 
 /// An example that is part of the program, in a folder for this run: the user's may be full, or not to be written to.
@@ -184,5 +164,5 @@ fn unpack(example: &Example) -> galatea_types::Result<Place> {
             format!("cannot write to '{}': {error}; TMPDIR names another folder", folder.display());
         Error::unavailable(text)
     };
-    write().map(Place::Temporary).map_err(failed)
+    write().map(|folder| (folder.path().to_owned(), Some(folder))).map_err(failed)
 }

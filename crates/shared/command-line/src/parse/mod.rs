@@ -84,6 +84,10 @@ fn act<O: OptionSet>(
 ) -> Result<Option<Asked>, O::Error> {
     match row.action {
         Action::Check => Ok(None),
+        Action::Field(field) => {
+            field(options).store(occurrence)?;
+            Ok(None)
+        }
         Action::Store(store) => store(options, occurrence).map(|()| None),
         Action::Help => Ok(Some(Asked::Help)),
         Action::Version => Ok(Some(Asked::Version)),

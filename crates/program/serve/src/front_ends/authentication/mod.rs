@@ -7,7 +7,7 @@ mod watched_file;
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
@@ -32,10 +32,8 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
     let Some(path) = &options.auth_policy else {
         if options.is_hardened {
-            give(
-                options,
-                Gate::new(Policy::for_anybody(&HARDENED_ROLES), KeySet::default()).into(),
-            );
+            let policy = Policy::for_anybody(&HARDENED_ROLES);
+            give(options, Gate::new(policy, KeySet::default()).into());
         }
         return Ok(None);
     };
@@ -135,7 +133,6 @@ impl Drop for PolicyWatch {
 /// A policy that holds, and where it came from.
 pub struct AppliedPolicy {
     gate: Arc<Gate>,
-    path: PathBuf,
     policy: WatchedFile,
     keys: Keys,
     /// Names the proxies to an issuer of keys.
@@ -150,8 +147,7 @@ impl AppliedPolicy {
         let keys = Keys::of(&policy, path);
         let first = keys.first()?;
         let gate = Arc::new(Gate::new(policy, first));
-        let (path, environment) = (path.to_owned(), environment.clone());
-        Ok(Self { gate, path, policy: file, keys, environment })
+        Ok(Self { gate, policy: file, keys, environment: environment.clone() })
     }
 
     fn run(&mut self, orders: &Receiver<Order>) {
@@ -180,15 +176,15 @@ impl AppliedPolicy {
 
     /// Reads the policy, whether its file has changed or not. Keys from an address are fetched at the next look.
     fn reload(&mut self) {
-        self.policy = WatchedFile::applied(&self.path);
+        self.policy = WatchedFile::applied(self.policy.path());
         self.keys.expire();
         self.read_again();
     }
 
     /// A policy that is broken changes nothing.
     fn read_again(&mut self) {
-        let read = read_policy(&self.path).and_then(|policy| {
-            let keys = Keys::of(&policy, &self.path);
+        let read = read_policy(self.policy.path()).and_then(|policy| {
+            let keys = Keys::of(&policy, self.policy.path());
             if keys.is_same_source(&self.keys) {
                 return Ok((policy, None));
             }

@@ -69,7 +69,7 @@ pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) 
     let setting = Setting::parse(given, FORM)?;
     let name = setting.owner.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| given.malformed(FORM))?;
-    let policies = Arc::make_mut(&mut flags.engine.execution.host_policies);
+    let policies = Arc::make_mut(&mut flags.serve.engine.execution.host_policies);
     policies.set(name, setting.key, setting.value).map_err(|error| {
         let code = match error {
             PolicyError::Unknown(_) => "Unsupported",

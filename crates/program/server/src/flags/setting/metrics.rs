@@ -13,7 +13,7 @@ pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrenc
     if key.is_empty() || key.contains(',') || value.is_empty() {
         return Err(malformed().into());
     }
-    let metrics = &mut flags.engine.metrics;
+    let metrics = &mut flags.serve.engine.metrics;
     let switch = match key {
         "counter_latencies" => &mut metrics.has_counter_latencies,
         "histogram_latencies" => &mut metrics.has_histogram_latencies,
@@ -49,7 +49,7 @@ fn summary_quantiles(flags: &mut ServeFlags, given: &Occurrence, value: &str) {
         }
     }
     if !quantiles.is_empty() {
-        flags.engine.metrics.summary_quantiles = quantiles;
+        flags.serve.engine.metrics.summary_quantiles = quantiles;
     }
 }
 

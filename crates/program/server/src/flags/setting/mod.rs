@@ -23,15 +23,8 @@ use super::{
     serve_flags::ServeFlags,
 };
 
-pub(super) fn backend_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    backend_setting(&mut flags.engine.backend_config, given)
-}
-
 /// Of commands that have no other options of `serve` too.
-pub fn backend_setting(
-    settings: &mut BackendSettings,
-    given: &Occurrence,
-) -> Result<(), FlagError> {
+pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> Stored {
     if given.text.starts_with(',') {
         let form = "<backend name>,<setting>=<value> or <setting>=<value>";
         return Err(no_owner(given, "backend", form));
@@ -69,15 +62,15 @@ pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stor
     Ok(())
 }
 
-pub(super) fn memory_budget(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    let size = MemorySize::parse(&given.text);
-    flags.memory_budget =
-        size.ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+/// An amount of bytes, or a share of what there is. Of commands that have no other options of `serve` too.
+pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> Stored {
+    *size = MemorySize::parse(&given.text)
+        .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 
 /// An amount of bytes that is no share of anything.
-pub(super) fn bytes(given: &Occurrence, place: &mut usize) -> Result<(), FlagError> {
+pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
     match MemorySize::parse(&given.text) {
         Some(MemorySize::Bytes(bytes)) => *place = bytes,
         _ => return Err(given.malformed("<bytes> or <number>K|M|G|T").into()),
@@ -86,10 +79,10 @@ pub(super) fn bytes(given: &Occurrence, place: &mut usize) -> Result<(), FlagErr
 }
 
 /// An amount of memory that a process can run in.
-pub(super) fn process_memory(given: &Occurrence, place: &mut Option<u64>) -> Result<(), FlagError> {
+pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Stored {
     const LEAST: usize = 64 << 20;
     let mut bytes = 0;
-    self::bytes(given, &mut bytes)?;
+    self::bytes(&mut bytes, given)?;
     if bytes < LEAST {
         return Err(given.malformed("at least 64M").into());
     }
@@ -109,18 +102,7 @@ pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Stored
         None => (number(&given.text), number(&given.text)),
     };
     let (per_second, burst) = per_second.zip(burst).ok_or_else(malformed)?;
-    flags.client_limits.rate = Some(RequestRate { per_second, burst: burst.max(1.0) });
-    Ok(())
-}
-
-pub(super) fn repository_cache_size(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    cache_size(&mut flags.repository_cache.size, given)
-}
-
-/// `--repository-cache-size`
-pub fn cache_size(size: &mut MemorySize, given: &Occurrence) -> Result<(), FlagError> {
-    *size = MemorySize::parse(&given.text)
-        .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
+    flags.serve.client_limits.rate = Some(RequestRate { per_second, burst: burst.max(1.0) });
     Ok(())
 }
 

@@ -1,59 +1,37 @@
 //! Options of what the processes of Python models may see and do.
 
 use galatea_backend_python::IsolationLevel;
-use galatea_command_line::{Kind, Occurrence, set};
+use galatea_command_line::{Kind, Occurrence, options, set};
 
 use super::{
     super::{error::Stored, serve_flags::ServeFlags, setting},
     row::Row,
 };
 
-pub const PYTHON: &[Row] = &[
-    Row::new(
-        "python-isolation",
-        Kind::Choice(&IsolationLevel::NAMES),
-        "How far the processes of Python models are confined, by Landlock and seccomp of the \
-         kernel: \"standard\" leaves them their own folder, files of the system and temporary \
-         files, and refuses access to other processes; \"strict\" refuses the network too, and \
-         changes to the model's folder.",
-    )
-    .default("none")
-    .stores(isolation),
-    Row::new(
-        "python-environment-variable",
-        Kind::Name,
-        "Environment variable that Python models get though its name says that it holds a \
-         secret (AWS_..., HF_TOKEN, ..._PASSWORD, ..._KEY). May be repeated.",
-    )
-    .stores(set!(|o, v| o.python.variables.insert(v.text.to_owned()))),
-    Row::new(
-        "python-readable-path",
-        Kind::Name,
-        "File or folder that isolated Python models may read beside their own. May be repeated.",
-    )
-    .stores(|o, v| v.put(&mut o.python.readable)),
-    Row::new(
-        "python-writable-path",
-        Kind::Name,
-        "File or folder that isolated Python models may read and change. May be repeated.",
-    )
-    .stores(|o, v| v.put(&mut o.python.writable)),
-    Row::new(
-        "python-memory",
-        Kind::Form("<bytes>"),
-        "Most memory that the processes of one instance of a Python model may take together, in \
-         bytes or with a unit (512M, 4G). Each gets an error for what it asks for beyond that; an \
-         instance that takes more is ended and started again. Without it there is no limit.",
-    )
-    .stores(|o, v| setting::process_memory(v, &mut o.python.memory)),
-    Row::new(
-        "python-model-control",
-        Kind::Name,
-        "Python model that may load and unload models though it is isolated, or --hardened is \
-         given; an isolated one only as the model repository has them. May be repeated.",
-    )
-    .stores(set!(|o, v| o.python.controlling_models.insert(v.text.to_owned()))),
-];
+pub const PYTHON: &[Row] = options! {
+    /// How far the processes of Python models are confined, by Landlock and seccomp of the kernel: "standard" leaves
+    /// them their own folder, files of the system and temporary files, and refuses access to other processes;
+    /// "strict" refuses the network too, and changes to the model's folder.
+    "python-isolation" => Row::of(Kind::Choice(&IsolationLevel::NAMES))
+        .default("none").stores(isolation),
+    /// Environment variable that Python models get though its name says that it holds a secret (AWS_..., HF_TOKEN,
+    /// ..._PASSWORD, ..._KEY). May be repeated.
+    "python-environment-variable" => Row::of(Kind::Name)
+        .stores(set!(|o, v| o.python.variables.insert(v.text.to_owned()))),
+    /// File or folder that isolated Python models may read beside their own. May be repeated.
+    "python-readable-path" => Row::of(Kind::Name).fills(|o| &mut o.python.readable),
+    /// File or folder that isolated Python models may read and change. May be repeated.
+    "python-writable-path" => Row::of(Kind::Name).fills(|o| &mut o.python.writable),
+    /// Most memory that the processes of one instance of a Python model may take together, in bytes or with a unit
+    /// (512M, 4G). Each gets an error for what it asks for beyond that; an instance that takes more is ended and
+    /// started again. Without it there is no limit.
+    "python-memory" => Row::of(Kind::Form("<bytes>"))
+        .stores(|o, v| setting::process_memory(&mut o.python.memory, v)),
+    /// Python model that may load and unload models though it is isolated, or --hardened is given; an isolated one
+    /// only as the model repository has them. May be repeated.
+    "python-model-control" => Row::of(Kind::Name)
+        .stores(set!(|o, v| o.python.controlling_models.insert(v.text.to_owned()))),
+};
 
 fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     // The kind of the option has checked it.

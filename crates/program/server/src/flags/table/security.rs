@@ -1,22 +1,17 @@
 //! Options of who may use the server.
 
-use galatea_command_line::{Kind, set};
+use galatea_command_line::{Kind, options};
 
 use super::row::Row;
 
-pub const SECURITY: &[Row] = &[Row::new(
-    "auth-policy",
-    Kind::Text,
-    "File (TOML) that says who may do what: API keys, tokens, certificates, and their roles for \
-     models. With it every request but health checks must say who sends it. It is read again \
-     when it changes. Without it anybody may do anything.",
-)
-.stores(|o, v| v.put(&mut o.auth_policy)), Row::new(
-    "hardened",
-    Kind::Switch,
-    "Start with the defaults of a server that strangers may reach, where no other option says \
-     otherwise: it listens to this machine alone, serves no console, isolates Python models \
-     (standard) and limits what one client may have in hand. Without --auth-policy nobody may \
-     load models, register memory or change settings; Python models may not load models either.",
-)
-.stores(set!(|o, _| o.is_hardened = true))];
+pub const SECURITY: &[Row] = options! {
+    /// File (TOML) that says who may do what: API keys, tokens, certificates, and their roles for models. With it
+    /// every request but health checks must say who sends it. It is read again when it changes. Without it anybody
+    /// may do anything.
+    "auth-policy" => Row::of(Kind::Text).fills(|o| &mut o.serve.auth_policy),
+    /// Start with the defaults of a server that strangers may reach, where no other option says otherwise: it listens
+    /// to this machine alone, serves no console, isolates Python models (standard) and limits what one client may
+    /// have in hand. Without --auth-policy nobody may load models, register memory or change settings; Python models
+    /// may not load models either.
+    "hardened" => Row::of(Kind::Switch).fills(|o| &mut o.serve.is_hardened),
+};

@@ -4,7 +4,7 @@ mod exposure;
 
 use std::time::Duration;
 
-use galatea_serve::CloudPlatform;
+use galatea_http::{CloudFrontEnd, CloudInference};
 use galatea_telemetry::{logger::LogFormat, metrics::MetricsOptions};
 
 use super::*;
@@ -338,10 +338,11 @@ fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
     );
     let found = found.expect("good");
     assert_eq!((found[0].endpoint.service, found[0].endpoint.port), ("SageMaker", 9));
-    let inference = galatea_http::CloudInference::Infer;
-    let expected =
-        CloudPlatform::SageMaker { pings_liveness: true, model: "m".to_owned(), inference };
-    assert_eq!(found[0].platform, expected);
+    let CloudFrontEnd::SageMaker { pings_liveness, model, inference, .. } = &found[0].platform
+    else {
+        panic!("another platform: {:?}", found[0].platform);
+    };
+    assert_eq!((*pings_liveness, &**model, *inference), (true, "m", CloudInference::Infer));
     let routes = [("AIP_PREDICT_ROUTE", "/p"), ("AIP_HEALTH_ROUTE", "/h")];
     let vertex = [&routes[..], &[("AIP_MODE", "PREDICTION"), ("AIP_HTTP_PORT", "7")]].concat();
     let found = options(&[], &vertex).expect("good");
