@@ -3,7 +3,7 @@
 use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{InstanceKind, to_json};
 use galatea_types::{Error, Result};
-use galatea_worker::{LogLevels, MemoryRules, WorkerInstance, WorkerList, wire::kind};
+use galatea_worker::{MemoryRules, WorkerInstance, WorkerList, wire::kind};
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -80,9 +80,7 @@ pub fn draft_of<T: DeclaredTensor>(
             let dims = tensor.dims().ok_or_else(without_rank)?;
             Ok(TensorDraft::of_model(name, data_type, dims, has_batching))
         }
-        DeclaredKind::Other(kind) => {
-            Err(Subject::new(model, what, name).unsupported(&kind))
-        }
+        DeclaredKind::Other(kind) => Err(Subject::new(model, what, name).unsupported(&kind)),
     }
 }
 
