@@ -54,7 +54,9 @@ fn counts(workspace: &Workspace) -> Counts {
 }
 
 fn long_sentences(page: &str) -> usize {
-    let is_long = |sentence: &&str| sentence.split_whitespace().count() > MOST_WORDS;
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let is_long =
+        |sentence: &&str| sentence.split_whitespace().filter(is_word).count() > MOST_WORDS;
     let blocks = paragraphs(page);
     blocks.iter().map(|text| text.split(['.', '!', '?', ':']).filter(is_long).count()).sum()
 }
