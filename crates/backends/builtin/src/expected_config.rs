@@ -6,7 +6,7 @@ use galatea_types::{DataType, Result};
 use crate::accumulate::unfit;
 
 /// A tensor the model is made for: name, type, and whether it has one element.
-type Expected = (&'static str, DataType, bool);
+type ExpectedTensor = (&'static str, DataType, bool);
 
 pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
     if config.is_decoupled() {
@@ -24,7 +24,7 @@ pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
 pub(crate) fn check_tensors(
     kind: &'static str,
     specs: &[TensorSpec],
-    expected: &[Expected],
+    expected: &[ExpectedTensor],
 ) -> Result<()> {
     let (count, wanted) = (specs.len(), expected.len());
     if count != wanted {
@@ -47,7 +47,7 @@ pub(crate) fn check_tensors(
     Ok(())
 }
 
-fn check_tensor(spec: &TensorSpec, (name, data_type, is_single): Expected) -> Result<()> {
+fn check_tensor(spec: &TensorSpec, (name, data_type, is_single): ExpectedTensor) -> Result<()> {
     let wanted = match &*spec.dims {
         [1] => None,
         [_] if !is_single => None,

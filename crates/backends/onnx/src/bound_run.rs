@@ -28,7 +28,7 @@ const WORTH: u32 = 64;
 const FAILURES: u32 = 8;
 
 /// An input of a run: its number, its shape and its elements.
-pub(crate) type Given = (usize, Shape, Bytes);
+pub(crate) type RunInput = (usize, Shape, Bytes);
 
 /// What has to be the same: shapes of the inputs that are given, by their numbers, and the outputs that are wanted.
 #[derive(Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub(crate) struct BoundRun {
 
 impl BoundRun {
     /// For runs as one that was done just now, from `given` to `outputs`. `None`: it is no such run.
-    fn new(model: &OnnxModel, key: Key, given: &[Given], outputs: &[Value]) -> Option<Self> {
+    fn new(model: &OnnxModel, key: Key, given: &[RunInput], outputs: &[Value]) -> Option<Self> {
         let mut left = LARGEST.checked_sub(given.iter().map(|(_, _, data)| data.len()).sum())?;
         let library = &model.library;
         let (mut inputs, mut input_names) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ impl BoundRun {
     }
 
     /// A copy of what it was filled with.
-    pub fn given(&self) -> Vec<Given> {
+    pub fn given(&self) -> Vec<RunInput> {
         let inputs = self.key.inputs.iter().zip(&self.inputs);
         inputs
             .map(|((n, shape), t)| (*n, shape.clone(), Bytes::copy_from_slice(t.bytes())))
@@ -192,7 +192,7 @@ impl BoundRuns {
     }
 
     /// The inputs, where a run of their kind may come to stay.
-    pub fn candidate(&self, joined: &[Option<Joined<'_>>]) -> Option<Vec<Given>> {
+    pub fn candidate(&self, joined: &[Option<Joined<'_>>]) -> Option<Vec<RunInput>> {
         if self.is_off {
             return None;
         }
@@ -211,7 +211,7 @@ impl BoundRuns {
     pub fn consider(
         &mut self,
         model: &OnnxModel,
-        given: &[Given],
+        given: &[RunInput],
         (wanted, outputs): (&[usize], &[Value]),
         compute: impl FnOnce(&mut BoundRun) -> Result<()>,
     ) {

@@ -22,8 +22,8 @@ const SHORT_RUN: Duration = Duration::from_micros(300);
 
 /// The session every instance runs on; while a small model is new, the two candidates for it.
 pub(crate) struct Sessions {
-    chosen: OnceLock<Chosen>,
-    trial: Mutex<Option<Trial>>,
+    chosen: OnceLock<ChosenSession>,
+    trial: Mutex<Option<SessionTrial>>,
     /// Instances that run on them now: they come and go.
     users: AtomicUsize,
 }
@@ -49,7 +49,7 @@ impl Drop for SessionUse {
     }
 }
 
-struct Chosen {
+struct ChosenSession {
     session: Arc<Session>,
     placement: RunPlacement,
 }
@@ -57,14 +57,16 @@ struct Chosen {
 impl Sessions {
     /// One session. Overlapping runs may go to threads of its own if `lets_runs_overlap`.
     pub fn one(session: Session, lets_runs_overlap: bool) -> Self {
-        let chosen =
-            Chosen { session: Arc::new(session), placement: RunPlacement::new(lets_runs_overlap) };
+        let chosen = ChosenSession {
+            session: Arc::new(session),
+            placement: RunPlacement::new(lets_runs_overlap),
+        };
         Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None), users: AtomicUsize::new(0) }
     }
 
     /// A session with threads to help, and one without, whose first runs show which is faster.
     pub fn candidates(helped: Session, alone: Session, lets_runs_overlap: bool) -> Self {
-        let trial = Trial {
+        let trial = SessionTrial {
             helped: Candidate::new(helped),
             alone: Candidate::new(alone),
             lets_runs_overlap,
@@ -138,24 +140,27 @@ impl Candidate {
     }
 }
 
-struct Trial {
+struct SessionTrial {
     helped: Candidate,
     alone: Candidate,
     lets_runs_overlap: bool,
 }
 
-impl Trial {
+impl SessionTrial {
     fn is_over(&self) -> bool {
         self.helped.finished.min(self.alone.finished) >= TRIAL_RUNS
     }
 
     /// Threads that make a short run hardly shorter only take the cores from others.
-    fn choose(self) -> Chosen {
+    fn choose(self) -> ChosenSession {
         let (alone, helped) = (self.alone.best, self.helped.best);
         if alone < SHORT_RUN && alone <= helped.mul_f64(1.2) {
-            return Chosen { session: self.alone.session, placement: RunPlacement::new(false) };
+            return ChosenSession {
+                session: self.alone.session,
+                placement: RunPlacement::new(false),
+            };
         }
-        Chosen {
+        ChosenSession {
             session: self.helped.session,
             placement: RunPlacement::new(self.lets_runs_overlap),
         }

@@ -16,13 +16,13 @@ pub(crate) fn identity(model: Arc<str>, version: i64, instance: Option<String>) 
 }
 
 /// What a worker is started as, and what it needs for as long as it may be started again.
-pub(crate) struct Start {
+pub(crate) struct WorkerStart {
     pub program: Arc<Program>,
     /// Of an isolated model.
     pub temporary: Option<TemporaryFolder>,
 }
 
-impl Start {
+impl WorkerStart {
     /// The interpreter running the package.
     pub fn new(
         environment: &Environment,

@@ -53,6 +53,6 @@ pub use pip::PipSettings;
 #[cfg(test)]
 pub(crate) use progress::SilentProgress;
 pub use progress::{LogProgress, Progress, ProgressMaker, TerminalProgress};
-pub use remove::{Removed, disk_usage, remove, runtime_folder};
+pub use remove::{RemovedEntry, disk_usage, remove, runtime_folder};
 pub use runtime::{Runtime, Wheel};
 pub use shim::{ShimOptions, ShimSource, prepare_shim, shim_folder};

@@ -18,7 +18,7 @@ use crate::{
 
 /// A folder or file that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedEntry {
     /// The version of the runtime; `None`: an interrupted installation left it.
     pub version: Option<String>,
     /// The path that is gone.
@@ -44,7 +44,7 @@ pub fn remove(
     environment: &Environment,
     progress: &mut dyn Progress,
     before: &dyn Fn(&Path) -> Option<PathBuf>,
-) -> Result<Vec<Removed>> {
+) -> Result<Vec<RemovedEntry>> {
     let folder = runtime_folder(runtime, environment)?;
     let missing = |installed: &[String]| {
         let title = runtime.title;
@@ -65,7 +65,7 @@ pub fn remove(
     // A signal ends the program itself, which holds nothing else.
     let _lock = lock(&folder, &Stop::default(), progress)?;
     let there = contents(&folder)?;
-    let is_asked = |found: &Removed| match (version, &found.version) {
+    let is_asked = |found: &RemovedEntry| match (version, &found.version) {
         (Some(version), found) => found.as_deref() == Some(version),
         (None, _) => true,
     };
@@ -79,7 +79,7 @@ pub fn remove(
         if let Some(path) = before(&found.path).filter(|path| path.exists()) {
             let bytes = disk_usage(&path);
             remove_entry(&path)?;
-            removed.push(Removed { version: found.version.clone(), path, bytes });
+            removed.push(RemovedEntry { version: found.version.clone(), path, bytes });
         }
         remove_entry(&found.path)?;
         removed.push(found);
@@ -88,7 +88,7 @@ pub fn remove(
 }
 
 /// The versions in their order, then what interrupted installations left. Its lock is not one of them.
-fn contents(folder: &Path) -> Result<Vec<Removed>> {
+fn contents(folder: &Path) -> Result<Vec<RemovedEntry>> {
     let failed = |reason: io::Error| cannot_read(folder, reason);
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -97,7 +97,7 @@ fn contents(folder: &Path) -> Result<Vec<Removed>> {
         let is_leftover = name.starts_with('.') || !path.is_dir();
         if name != ".lock" {
             let version = (!is_leftover).then(|| name.to_owned());
-            found.push(Removed { version, bytes: disk_usage(&path), path });
+            found.push(RemovedEntry { version, bytes: disk_usage(&path), path });
         }
     }
     found.sort_by_key(|found| (found.version.is_none(), found.path.clone()));
@@ -154,7 +154,7 @@ mod tests {
         (home, Environment::of([("GALATEA_HOME", text)]))
     }
 
-    fn removed(version: Option<&str>, environment: &Environment) -> Result<Vec<Removed>> {
+    fn removed(version: Option<&str>, environment: &Environment) -> Result<Vec<RemovedEntry>> {
         remove(RUNTIME, version, environment, &mut SilentProgress, &|_| None)
     }
 

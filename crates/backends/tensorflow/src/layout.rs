@@ -34,7 +34,7 @@ impl Placement {
         reason = "how long executions take decides how they are run"
     )]
     pub fn place<T>(&self, run: impl FnOnce(RunPlace) -> T) -> T {
-        let others = Running::begin(&self.running);
+        let others = RunGuard::begin(&self.running);
         let is_short = self.typical.is_below(SHORT_RUN);
         let place = match self.is_on_threads || (others.were_none && !is_short) {
             true => RunPlace::OnThreads,
@@ -48,19 +48,19 @@ impl Placement {
 }
 
 /// A run under way, until it is dropped, also by a panic.
-struct Running<'a> {
+struct RunGuard<'a> {
     count: &'a AtomicUsize,
     /// Whether it is the only one.
     were_none: bool,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunGuard<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         Self { count, were_none: count.fetch_add(1, Ordering::Relaxed) == 0 }
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

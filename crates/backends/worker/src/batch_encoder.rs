@@ -12,7 +12,7 @@ use crate::{
     inputs,
     memory::BlockAllocation,
     requests::ActiveRequest,
-    wire::{Outgoing, SentRequest, kind, put_request},
+    wire::{OutgoingMessage, SentRequest, kind, put_request},
 };
 
 /// Writes the requests of one batch after another, with ids that are unique for the worker.
@@ -23,7 +23,7 @@ pub(crate) struct BatchEncoder {
     /// Names of those that are states of a sequence, whether clients get them or not.
     states: Arc<[Arc<str>]>,
     /// Of the last batch; keeps its memory from one to the next.
-    pub message: Outgoing,
+    pub message: OutgoingMessage,
     last_key: u64,
     last_execution: u64,
 }
@@ -35,7 +35,7 @@ impl BatchEncoder {
         states.retain(|name| config.is_state(name));
         let outputs: Vec<Arc<str>> = names(config.outputs());
         let (outputs, states) = (outputs.into(), states.into());
-        let message = Outgoing::default();
+        let message = OutgoingMessage::default();
         Self { version, outputs, states, message, last_key: 0, last_execution: 0 }
     }
 

@@ -16,12 +16,12 @@ use crate::{
     lifecycle::Lifecycle,
     log_levels::LogLevels,
     memory::{MemoryRules, SharedMemory},
-    outputs::ToldOutputs,
+    outputs::ReportedOutputs,
     requests::ActiveRequests,
     transport::{Channels, Delivery, Message, WorkerEnds},
-    waker::Waker,
+    waker::EventThreadWaker,
     watchdog::WorkLimits,
-    wire::{Malformed, Outgoing, kind},
+    wire::{OutgoingMessage, ProtocolError, kind},
 };
 
 /// What the server does for a worker besides giving it requests: the part that differs between kinds of workers.
@@ -29,8 +29,11 @@ pub trait Services: Send + Sync + Sized + 'static {
     /// Handles an event whose kind has no meaning to this crate.
     ///
     /// # Errors
-    /// [`Malformed`], which ends the worker, also for kinds that are unknown.
-    fn handle(connection: &Arc<Connection<Self>>, message: &Message<'_>) -> Result<(), Malformed>;
+    /// [`ProtocolError`], which ends the worker, also for kinds that are unknown.
+    fn handle(
+        connection: &Arc<Connection<Self>>,
+        message: &Message<'_>,
+    ) -> Result<(), ProtocolError>;
 
     /// The worker is gone: what it asked for is cancelled, what it was asked ends unanswered.
     fn end(&self);
@@ -44,12 +47,12 @@ pub struct Connection<S> {
     pub channels: Channels,
     /// Both arenas.
     pub memory: Arc<SharedMemory>,
-    pub(crate) waker: Arc<Waker>,
+    pub(crate) waker: Arc<EventThreadWaker>,
     /// Requests that the worker executes.
     pub requests: ActiveRequests,
     /// Whose tensors are checked and reshaped here. `None`: the worker does that, or executes nothing.
     pub config: Option<Arc<ModelConfig>>,
-    pub(crate) told: Arc<ToldOutputs>,
+    pub(crate) told: Arc<ReportedOutputs>,
     /// What the server does for this kind of worker.
     pub services: S,
     /// Of its work.
@@ -60,7 +63,7 @@ pub struct Connection<S> {
 
 impl<S: Services> LogObserver for Connection<S> {
     fn log_changed(&self) {
-        let levels = Outgoing::with_text(kind::LOG_LEVEL, &LogLevels::now().text());
+        let levels = OutgoingMessage::with_text(kind::LOG_LEVEL, &LogLevels::now().text());
         // A worker that does not read its messages is found by other means.
         let _ = self.channels.send_event(&levels);
     }
@@ -70,12 +73,12 @@ impl<S: Services> Connection<S> {
     pub(crate) fn new(
         lifecycle: Lifecycle,
         config: Option<Arc<ModelConfig>>,
-        told: Arc<ToldOutputs>,
+        told: Arc<ReportedOutputs>,
         memory: MemoryRules,
         services: S,
         limits: WorkLimits,
     ) -> io::Result<(Self, WorkerEnds)> {
-        let waker = Arc::new(Waker::new()?);
+        let waker = Arc::new(EventThreadWaker::new()?);
         let memory = Arc::new(SharedMemory::new(memory, waker.clone())?);
         let (channels, ends) = Channels::new(memory.clone(), waker.clone())?;
         let connection = Self {
@@ -106,7 +109,7 @@ impl<S: Services> Connection<S> {
     }
 
     /// Sends to the worker's main thread, which waits for it: there is always room for one message.
-    pub(crate) fn send_command(&self, message: &Outgoing) -> Result<()> {
+    pub(crate) fn send_command(&self, message: &OutgoingMessage) -> Result<()> {
         match self.try_send_command(message)? {
             true => Ok(()),
             false => Err(self.lifecycle.mark_dead(Some("it does not read its messages"))),
@@ -114,7 +117,7 @@ impl<S: Services> Connection<S> {
     }
 
     /// [`Connection::send_command`] while other commands may wait there already. False: there is no room yet.
-    pub(crate) fn try_send_command(&self, message: &Outgoing) -> Result<bool> {
+    pub(crate) fn try_send_command(&self, message: &OutgoingMessage) -> Result<bool> {
         match self.channels.send_command(message)? {
             Delivery::Sent => Ok(true),
             Delivery::NoRoom => Ok(false),

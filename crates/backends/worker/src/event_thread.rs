@@ -16,8 +16,8 @@ use crate::{
     process::{OutputPipes, Process},
     process_tree::memory_of_tree,
     transport::{Message, Received},
-    watchdog::{Look, Overdue, Watchdog, is_stopped},
-    wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
+    watchdog::{Look, ReplaceReason, Watchdog, is_stopped},
+    wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
 /// How often a worker is looked at that has work, or shared memory that may be idle.
@@ -88,14 +88,14 @@ impl<S: Services> EventThread<S> {
         // A process that left the group may still hold the other end open.
         self.connection.channels.close();
         let _ = self.handle_events(usize::MAX);
-        self.pass_on_output(Ready { stdout: true, stderr: true, ..Ready::default() });
+        self.pass_on_output(ReadySources { stdout: true, stderr: true, ..ReadySources::default() });
         self.connection.on_disconnect();
         self.stderr.last_lines()
     }
 
     /// Waits until there is something to do. `None`: polling failed.
     #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
-    fn poll(&self) -> Option<Ready> {
+    fn poll(&self) -> Option<ReadySources> {
         let connection = &*self.connection;
         let process = connection.lifecycle.process()?;
         let mut watched = vec![
@@ -116,7 +116,7 @@ impl<S: Services> EventThread<S> {
             Err(_) => return None,
         }
         let is_ready = |i: usize| watched.get(i).is_some_and(|w| !w.revents().is_empty());
-        Some(Ready {
+        Some(ReadySources {
             has_ended: is_ready(0),
             is_woken: is_ready(1),
             stdout: stdout.is_some() && is_ready(3),
@@ -124,7 +124,7 @@ impl<S: Services> EventThread<S> {
         })
     }
 
-    fn pass_on_output(&mut self, ready: Ready) {
+    fn pass_on_output(&mut self, ready: ReadySources) {
         let identity = self.connection.lifecycle.identity();
         if ready.stdout && self.stdout.as_mut().is_some_and(|lines| !lines.pass_on(identity)) {
             self.stdout = None;
@@ -138,7 +138,7 @@ impl<S: Services> EventThread<S> {
         self.stderr.pass_on_late_start(identity);
     }
 
-    fn handle_events(&mut self, limit: usize) -> Result<(), Malformed> {
+    fn handle_events(&mut self, limit: usize) -> Result<(), ProtocolError> {
         for _ in 0..limit {
             let length = match self.connection.channels.try_receive_event(&mut self.buffer) {
                 Ok(Received::Packet(length)) => length,
@@ -155,9 +155,9 @@ impl<S: Services> EventThread<S> {
     }
 
     /// The socket closes just before the process ends. A worker that closes it and goes on running is of no use.
-    fn expect_exit_after_close(&self) -> Result<(), Malformed> {
+    fn expect_exit_after_close(&self) -> Result<(), ProtocolError> {
         let has_ended = self.connection.lifecycle.wait_for_exit(Instant::now() + TICK);
-        has_ended.then_some(()).ok_or(Malformed("it closed its connection"))
+        has_ended.then_some(()).ok_or(ProtocolError("it closed its connection"))
     }
 
     /// Between two ticks; `None`: there is nothing to look at.
@@ -202,7 +202,7 @@ impl<S: Services> EventThread<S> {
             memory: limits.memory.and(process).map(memory_of_tree),
         });
         let Some(overdue) = overdue else { return };
-        if matches!(overdue, Overdue::Abandoned { .. }) {
+        if matches!(overdue, ReplaceReason::Abandoned { .. }) {
             log::warn!("{} is stopped: {overdue}", lifecycle.identity());
             // Nothing is to take its place.
             lifecycle.expect_exit();
@@ -223,7 +223,7 @@ impl<S: Services> EventThread<S> {
         {
             return false;
         }
-        let is_sent = connection.channels.send_event(&Outgoing::new(kind::TRIM, 0)).is_ok();
+        let is_sent = connection.channels.send_event(&OutgoingMessage::new(kind::TRIM, 0)).is_ok();
         if is_sent {
             self.idle_ticks = 0;
         }
@@ -232,7 +232,7 @@ impl<S: Services> EventThread<S> {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Ready {
+struct ReadySources {
     has_ended: bool,
     is_woken: bool,
     stdout: bool,

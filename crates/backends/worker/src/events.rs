@@ -10,7 +10,7 @@ use crate::{
     lifecycle::WorkerIdentity,
     outputs,
     transport::Message,
-    wire::{Malformed, Reader, ResponseHead, flag, kind},
+    wire::{ProtocolError, Reader, ResponseHead, flag, kind},
 };
 
 /// Lines of models' own loggers. The log takes what is not a warning from this program's own modules only.
@@ -19,7 +19,7 @@ const LOG_TARGET: &str = "galatea_worker::model_code";
 pub(crate) fn handle<S: Services>(
     connection: &Arc<Connection<S>>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     match header.kind {
         kind::RESPONSE => respond(connection, message),
@@ -40,7 +40,7 @@ pub(crate) fn handle<S: Services>(
 fn respond<S: Services>(
     connection: &Connection<S>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let requests = &connection.requests;
     let content = if header.has(flag::EMPTY) {

@@ -5,7 +5,7 @@ use crate::{
     outputs,
     requests::ResponseContent,
     transport::Message,
-    wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
+    wire::{Body, Failure, ProtocolError, Reader, ResponseHead, flag, kind},
     worker::expect,
 };
 
@@ -28,7 +28,7 @@ impl Execution {
     }
 }
 
-pub(crate) enum Executed {
+pub(crate) enum ExecutionReply {
     Failed {
         message: String,
         traceback: String,
@@ -46,16 +46,16 @@ pub(crate) enum Reply {
     ExecutedAgain,
 }
 
-impl Executed {
+impl ExecutionReply {
     /// Reads the reply to execution `id`.
     pub fn read<S: Services>(
         connection: &Connection<S>,
         message: &Message<'_>,
         id: u64,
-    ) -> Result<Self, Malformed> {
+    ) -> Result<Self, ProtocolError> {
         expect(message, kind::EXECUTED)?;
         if message.packet.header.id != id {
-            return Err(Malformed("it answers another execution"));
+            return Err(ProtocolError("it answers another execution"));
         }
         if message.packet.header.has(flag::ERROR) {
             let Failure { message, traceback } = Failure::read(message.packet.payload)?;
@@ -76,13 +76,13 @@ fn response<'a, S: Services>(
     connection: &Connection<S>,
     message: &Message<'a>,
     reader: &mut Reader<'a>,
-) -> Result<(u64, Reply), Malformed> {
+) -> Result<(u64, Reply), ProtocolError> {
     let head = ResponseHead::read(reader)?;
     if head.body == Body::Rescheduled {
         return Ok((head.key, Reply::ExecutedAgain));
     }
     let request = connection.requests.get(head.key);
-    let request = request.ok_or(Malformed("it answers no request"))?;
+    let request = request.ok_or(ProtocolError("it answers no request"))?;
     let config = connection.config.as_deref();
     let content = outputs::read(config, &connection.told, &head, message, Some(&request))?;
     Ok((head.key, Reply::Response(content)))

@@ -12,10 +12,10 @@ use crate::{
     batch_encoder::BatchEncoder,
     connection::{Connection, Services},
     exception::with_traceback,
-    execution::{Executed, Execution, Reply},
+    execution::{Execution, ExecutionReply, Reply},
     pace::Pace,
     requests::ActiveRequests,
-    sent::{Sent, SentExecutions},
+    sent::{SentExecution, SentExecutions},
     transport::ReceiveError,
     worker::{Wait, Worker},
 };
@@ -29,7 +29,7 @@ pub struct WorkerInstance<S: Services> {
     /// Requests may come back to be executed again.
     is_iterative: bool,
     /// Those of the execution under way that were taken out, where they may come back.
-    taken: Vec<Taken>,
+    taken: Vec<TakenRequest>,
     worker: Worker<S>,
     encoder: BatchEncoder,
     /// What was sent and has no reply yet.
@@ -38,7 +38,7 @@ pub struct WorkerInstance<S: Services> {
 }
 
 /// A request that was taken out of its batch.
-struct Taken {
+struct TakenRequest {
     index: usize,
     key: u64,
     request: PreparedRequest,
@@ -101,20 +101,21 @@ impl<S: Services> WorkerInstance<S> {
 
     /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
     fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
-        let sent = Sent { number: batch.number(), execution, wait, bytes: byte_size(batch) };
+        let sent =
+            SentExecution { number: batch.number(), execution, wait, bytes: byte_size(batch) };
         self.sent.send(sent, &self.encoder.message)
     }
 
-    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
+    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: ExecutionReply) {
         match executed {
-            Executed::Failed { message, traceback } => {
+            ExecutionReply::Failed { message, traceback } => {
                 let error = Error::internal(format!(
                     "Failed to process the request(s) for model '{}', message: {message}",
                     self.name
                 ));
                 self.fail(batch, sent, &error, &traceback);
             }
-            Executed::Responses { by_key, has_raised } => {
+            ExecutionReply::Responses { by_key, has_raised } => {
                 if has_raised {
                     batch.fail_taken();
                 }
@@ -157,7 +158,7 @@ impl<S: Services> WorkerInstance<S> {
         for &(index, key) in sent {
             let Some(TakenRequest { request, responder }) = batch.take(index) else { continue };
             if self.is_iterative {
-                self.taken.push(Taken { index, key, request });
+                self.taken.push(TakenRequest { index, key, request });
             }
             self.requests().attach(key, responder);
         }
@@ -169,7 +170,7 @@ impl<S: Services> WorkerInstance<S> {
             // It was not kept, because the model is not configured for that.
             return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
         };
-        let Taken { index, request, .. } = self.taken.swap_remove(position);
+        let TakenRequest { index, request, .. } = self.taken.swap_remove(position);
         if let Some(responder) = self.requests().take_back(key) {
             batch.put_back(index, TakenRequest { request, responder });
         }
@@ -251,8 +252,9 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
             batch.mark_input_done();
         }
         let (connection, id) = (self.connection().clone(), sent.execution.id);
-        let executed =
-            self.worker.receive(sent.wait, |message| Executed::read(&connection, message, id));
+        let executed = self
+            .worker
+            .receive(sent.wait, |message| ExecutionReply::read(&connection, message, id));
         batch.mark_output_started();
         self.pace.record(batch.execution().compute_infer());
         match executed {

@@ -54,7 +54,7 @@ pub use instance::WorkerInstance;
 pub use lifecycle::{Lifecycle, WorkerIdentity};
 pub use log_levels::LogLevels;
 pub use memory::{ArenaLimits, BlockAllocation, MemoryRules, SharedMemory};
-pub use outputs::ToldOutputs;
+pub use outputs::ReportedOutputs;
 pub use process::{ExitReason, Process};
 pub use program::Program;
 pub use requests::{ActiveRequests, ResponseContent};

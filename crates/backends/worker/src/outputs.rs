@@ -17,7 +17,7 @@ use crate::{
     requests::{ActiveRequest, ResponseContent},
     reshape,
     transport::Message,
-    wire::{Malformed, ResponseHead},
+    wire::{ProtocolError, ResponseHead},
 };
 
 /// Names of outputs that are told of; a model that makes up names gets no line for each.
@@ -26,14 +26,14 @@ const MOST_NAMES: usize = 16;
 /// Which outputs of a model the log has told of because they are not what the configuration declares. All of its
 /// workers have it in common: they run the same code.
 #[derive(Debug, Default)]
-pub struct ToldOutputs {
+pub struct ReportedOutputs {
     /// A bit for each of the first 64 that are declared.
     declared: AtomicU64,
     /// Those that are not declared.
     others: Mutex<HashSet<String>>,
 }
 
-impl ToldOutputs {
+impl ReportedOutputs {
     /// True the first time.
     pub(crate) fn is_new_name(&self, name: &str) -> bool {
         let mut others = self.others.lock_unpoisoned();
@@ -54,11 +54,11 @@ impl ToldOutputs {
 /// all where there is no request. Without `config` the outputs are not checked.
 pub(crate) fn read(
     config: Option<&ModelConfig>,
-    told: &ToldOutputs,
+    told: &ReportedOutputs,
     head: &ResponseHead<'_>,
     message: &Message<'_>,
     request: Option<&ActiveRequest>,
-) -> Result<ResponseContent, Malformed> {
+) -> Result<ResponseContent, ProtocolError> {
     let _held = match message.admit(&head.outputs) {
         Ok(held) => held,
         Err(over) => return Ok(Err(over.into())),
@@ -80,7 +80,11 @@ pub(crate) fn read(
 }
 
 /// The output as the configuration declares it. As in Triton the model decides on its data type and shape.
-fn checked(config: Option<&ModelConfig>, told: &ToldOutputs, mut tensor: Tensor) -> Result<Tensor> {
+fn checked(
+    config: Option<&ModelConfig>,
+    told: &ReportedOutputs,
+    mut tensor: Tensor,
+) -> Result<Tensor> {
     let Some(config) = config else { return Ok(tensor) };
     let spec = config.model_outputs().iter().find(|spec| spec.name == tensor.name);
     let spec = spec.ok_or_else(|| {
@@ -111,7 +115,7 @@ fn is_as_declared(config: &ModelConfig, spec: &TensorSpec, tensor: &Tensor) -> b
 
 /// Clients get what the model returns, as in Triton: whoever made the model learns it here.
 #[cold]
-fn tell(config: &ModelConfig, told: &ToldOutputs, spec: &TensorSpec, tensor: &Tensor) {
+fn tell(config: &ModelConfig, told: &ReportedOutputs, spec: &TensorSpec, tensor: &Tensor) {
     let index = config.model_outputs().iter().position(|output| output.name == spec.name);
     if !index.is_some_and(|index| told.is_new(index)) {
         return;
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_output_is_told_of_once() {
-        let told = ToldOutputs::default();
+        let told = ReportedOutputs::default();
         assert!(told.is_new(0) && told.is_new(63) && !told.is_new(0));
         assert!(!told.is_new(64) && !told.is_new(usize::MAX), "these are not counted");
         assert!(told.is_new_name("a") && !told.is_new_name("a"));

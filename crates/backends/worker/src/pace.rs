@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How long the executions of an instance take, the last ones before all.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ExecutionTimes {
     /// `None` before the first.
     usual: Option<Duration>,
 }
@@ -23,7 +23,7 @@ const MAX_OUTLIER: u32 = 8;
 /// Executions that are shorter count like this: the reply was there already.
 const SHORTEST: Duration = Duration::from_micros(20);
 
-impl Pace {
+impl ExecutionTimes {
     pub fn record(&mut self, execution: Duration) {
         let execution = execution.max(SHORTEST);
         self.usual = Some(match self.usual {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn depth_after(executions: &[u64]) -> usize {
-        let mut pace = Pace::default();
+        let mut pace = ExecutionTimes::default();
         executions.iter().for_each(|&us| pace.record(Duration::from_micros(us)));
         pace.depth()
     }

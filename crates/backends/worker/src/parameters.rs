@@ -15,7 +15,7 @@ pub fn read(json: &[u8]) -> Result<Parameters> {
         return Ok(Parameters::new());
     }
     match serde_json::from_slice(json) {
-        Ok(Members(members)) => {
+        Ok(ObjectMembers(members)) => {
             members.into_iter().map(|(name, value)| Ok((name, read_value(value)?))).collect()
         }
         Err(error) if error.is_data() => {
@@ -29,9 +29,9 @@ pub fn read(json: &[u8]) -> Result<Parameters> {
 }
 
 /// The members of an object in their order: serde_json's own object sorts them.
-struct Members(Vec<(String, Value)>);
+struct ObjectMembers(Vec<(String, Value)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ObjectMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MembersVisitor)
     }
@@ -40,13 +40,13 @@ impl<'de> Deserialize<'de> for Members {
 struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
+    type Value = ObjectMembers;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers, A::Error> {
         let mut members: Vec<(String, Value)> = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut kept: Vec<_> =
             members.into_iter().rev().filter(|(name, _)| names.insert(name.clone())).collect();
         kept.reverse();
-        Ok(Members(kept))
+        Ok(ObjectMembers(kept))
     }
 }
 

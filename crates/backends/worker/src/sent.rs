@@ -11,11 +11,11 @@ use galatea_types::{LockExt as _, Result};
 use crate::{
     connection::{Connection, Services},
     execution::Execution,
-    wire::Outgoing,
+    wire::OutgoingMessage,
     worker::Wait,
 };
 
-pub(crate) struct Sent {
+pub(crate) struct SentExecution {
     /// Of its batch.
     pub number: usize,
     pub execution: Execution,
@@ -34,7 +34,7 @@ pub(crate) struct SentExecutions<S: Services> {
 #[derive(Default)]
 struct State {
     /// In the order in which the worker gets to them.
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentExecution>,
     /// For a packet that is taken back; empty until there is one.
     packet: Vec<u8>,
 }
@@ -45,7 +45,11 @@ impl<S: Services> SentExecutions<S> {
     }
 
     /// Sends an execution behind those before it; given back when there is no room for its message.
-    pub fn send(&self, sent: Sent, message: &Outgoing) -> Result<Option<Execution>> {
+    pub fn send(
+        &self,
+        sent: SentExecution,
+        message: &OutgoingMessage,
+    ) -> Result<Option<Execution>> {
         let number = sent.number;
         // Known before it can be taken back, and not sent under the lock.
         self.state.lock_unpoisoned().sent.push_back(sent);
@@ -60,7 +64,7 @@ impl<S: Services> SentExecutions<S> {
     }
 
     /// Removes the execution of the batch with this number. `None`: it was taken back.
-    pub fn take(&self, number: usize) -> Option<Sent> {
+    pub fn take(&self, number: usize) -> Option<SentExecution> {
         let mut state = self.state.lock_unpoisoned();
         let position = state.sent.iter().position(|sent| sent.number == number)?;
         state.sent.remove(position)
@@ -93,7 +97,7 @@ impl<S: Services> WaitingBatches for SentExecutions<S> {
                 return TakenBack::NotYet;
             }
             let Some(id) = channels.take_unread(packet) else { return TakenBack::Nothing };
-            let is_taken = |s: &Sent| s.execution.id == id && s.number >= from;
+            let is_taken = |s: &SentExecution| s.execution.id == id && s.number >= from;
             if let Some(taken) = sent.iter().position(is_taken).and_then(|p| sent.remove(p)) {
                 taken.execution.withdraw(&self.connection);
                 return TakenBack::Batch(taken.number);

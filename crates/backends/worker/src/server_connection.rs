@@ -17,8 +17,8 @@ use crate::{
     log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
     transport::{Channels, Message, Received},
-    waker::Waker,
-    wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
+    waker::EventThreadWaker,
+    wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
 /// A worker's connection to its server: commands and replies on the thread that has it, events on another.
@@ -41,7 +41,7 @@ impl ServerConnection {
     /// When they are not what a server passes.
     pub fn inherit(words: &[String], log_changed: fn(LogLevels)) -> io::Result<Self> {
         let [commands, events, inbox, outbox] = inherited(words)?;
-        let waker = Arc::new(Waker::new()?);
+        let waker = Arc::new(EventThreadWaker::new()?);
         let memory = SharedMemory::of_worker(inbox, outbox, LIMITS, waker.clone())?;
         let memory = Arc::new(memory);
         let channels = Channels::of_worker(commands, events, memory.clone(), waker.clone());
@@ -58,8 +58,8 @@ impl ServerConnection {
     /// As `read`, and when it is no message.
     pub fn receive<T>(
         &mut self,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
-    ) -> Option<Result<T, Malformed>> {
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
+    ) -> Option<Result<T, ProtocolError>> {
         let length =
             self.channels.receive_reply(&mut self.buffer, std::time::Duration::ZERO).ok()?;
         let packet = self.buffer.get(..length).unwrap_or_default();
@@ -70,7 +70,7 @@ impl ServerConnection {
     ///
     /// # Errors
     /// When it finds no room in shared memory.
-    pub fn reply(&self, message: &Outgoing) -> Result<bool> {
+    pub fn reply(&self, message: &OutgoingMessage) -> Result<bool> {
         self.channels.send_reply(message)
     }
 }
@@ -104,7 +104,7 @@ fn inherited(words: &[String]) -> io::Result<[OwnedFd; 4]> {
 struct Events {
     channels: Arc<Channels>,
     memory: Arc<SharedMemory>,
-    waker: Arc<Waker>,
+    waker: Arc<EventThreadWaker>,
     log_changed: fn(LogLevels),
 }
 
@@ -149,7 +149,7 @@ impl Events {
                 self.channels.send_releases();
                 self.memory.trim();
                 // The server waits for nothing.
-                let _ = self.channels.send_event(&Outgoing::new(kind::TRIMMED, 0));
+                let _ = self.channels.send_event(&OutgoingMessage::new(kind::TRIMMED, 0));
             }
             Ok((_, Some(levels))) => (self.log_changed)(levels),
             _ => {}

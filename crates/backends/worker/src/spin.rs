@@ -9,7 +9,7 @@ use std::{sync::OnceLock, thread, time::Duration};
 /// at once, and polls again only now and then.
 /// Measured in docs/adr/0006-python-workers.md.
 #[derive(Debug, Default)]
-pub(crate) struct Spin {
+pub(crate) struct SpinLimit {
     /// Replies in a row that took longer than the budget.
     misses: u32,
 }
@@ -20,7 +20,7 @@ const MAX_MISSES: u32 = 4;
 /// Then it spins once in so many replies.
 const RETRY_INTERVAL: u32 = 64;
 
-impl Spin {
+impl SpinLimit {
     /// How long to spin for the next reply.
     pub fn budget(&self) -> Duration {
         let is_worth_it = self.misses < MAX_MISSES || self.misses.is_multiple_of(RETRY_INTERVAL);
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn slow_replies_stop_spinning_and_a_fast_one_resumes_it() {
-        let mut spin = Spin::default();
+        let mut spin = SpinLimit::default();
         let first = spin.budget();
         assert_eq!(first.is_zero(), !has_cores());
         (0..MAX_MISSES).for_each(|_| spin.record(BUDGET * 2));

@@ -9,13 +9,13 @@ use std::{
 use rustix::event::EventfdFlags;
 
 /// An eventfd that the event thread polls, and whether that thread polls with a time-out.
-pub(crate) struct Waker {
+pub(crate) struct EventThreadWaker {
     event: OwnedFd,
     /// Shared memory is in use: the event thread checks from time to time whether it can be given back.
     is_ticking: AtomicBool,
 }
 
-impl Waker {
+impl EventThreadWaker {
     pub fn new() -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = rustix::event::eventfd(0, flags)?;
@@ -49,7 +49,7 @@ impl Waker {
     }
 }
 
-impl AsFd for Waker {
+impl AsFd for EventThreadWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -17,7 +17,7 @@ pub struct TimeLimit {
 
 /// What the event thread sees of a worker when it looks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct WorkerSnapshot {
     /// Since the last look, as far as this process has run.
     pub elapsed: Duration,
     /// Requests that the worker has not answered, while no answer of it waits to be taken.
@@ -71,10 +71,10 @@ impl Watchdog {
     }
 
     /// Why the worker must be replaced, if it must.
-    pub fn look(&mut self, look: Look) -> Option<Overdue> {
+    pub fn look(&mut self, look: WorkerSnapshot) -> Option<ReplaceReason> {
         let WorkLimits { memory, memory_setting, .. } = self.limits;
         if let Some(limit) = memory.filter(|&limit| look.memory.is_some_and(|used| used > limit)) {
-            return Some(Overdue::Memory { limit, setting: memory_setting });
+            return Some(ReplaceReason::Memory { limit, setting: memory_setting });
         }
         let has_moved = std::mem::replace(&mut self.progress, look.progress) != look.progress;
         // What began after the last look has not taken as long.
@@ -91,19 +91,19 @@ impl Watchdog {
         if let Some(limit) =
             limit.filter(|&limit| look.is_abandoned && self.without_progress >= limit)
         {
-            return Some(Overdue::Abandoned { limit, setting });
+            return Some(ReplaceReason::Abandoned { limit, setting });
         }
         let TimeLimit { limit, setting } = self.limits.execution;
         let limit = limit?;
         if self.without_progress >= limit {
-            return Some(Overdue::Silent { limit, setting });
+            return Some(ReplaceReason::Silent { limit, setting });
         }
-        (self.stopped >= limit.min(STOPPED_LIMIT)).then_some(Overdue::Stopped { setting })
+        (self.stopped >= limit.min(STOPPED_LIMIT)).then_some(ReplaceReason::Stopped { setting })
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Overdue {
+pub(crate) enum ReplaceReason {
     #[error("it did not respond within {} s ({setting})", limit.as_secs_f64())]
     Silent { limit: Duration, setting: &'static str },
     #[error("its process is stopped; {setting}=0 lets it wait")]
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    fn busy(progress: u64) -> Look {
-        Look {
+    fn busy(progress: u64) -> WorkerSnapshot {
+        WorkerSnapshot {
             elapsed: SECOND,
             is_busy: true,
             progress,
@@ -174,7 +174,7 @@ mod tests {
     fn idle_workers_have_nothing_to_answer() {
         let mut watchdog = watchdog(2);
         for _ in 0..10 {
-            assert_eq!(watchdog.look(Look { is_busy: false, ..busy(0) }), None);
+            assert_eq!(watchdog.look(WorkerSnapshot { is_busy: false, ..busy(0) }), None);
         }
         assert_eq!(watchdog.look(busy(0)), None, "a request came");
         assert_eq!(watchdog.look(busy(0)), None);
@@ -184,11 +184,15 @@ mod tests {
     #[test]
     fn a_stopped_worker_is_noticed_sooner_also_when_idle() {
         let mut watchdog = watchdog(600);
-        let stopped = Look { is_busy: false, is_stopped: true, ..busy(0) };
+        let stopped = WorkerSnapshot { is_busy: false, is_stopped: true, ..busy(0) };
         for _ in 0..4 {
             assert_eq!(watchdog.look(stopped), None);
         }
-        assert_eq!(watchdog.look(Look { is_stopped: false, ..stopped }), None, "it went on");
+        assert_eq!(
+            watchdog.look(WorkerSnapshot { is_stopped: false, ..stopped }),
+            None,
+            "it went on"
+        );
         for _ in 0..4 {
             assert_eq!(watchdog.look(stopped), None);
         }
@@ -201,14 +205,14 @@ mod tests {
         let mut watchdog = Watchdog::new(WorkLimits::default());
         assert!(!watchdog.is_on());
         for _ in 0..10_000 {
-            assert_eq!(watchdog.look(Look { is_stopped: true, ..busy(0) }), None);
+            assert_eq!(watchdog.look(WorkerSnapshot { is_stopped: true, ..busy(0) }), None);
         }
     }
 
     #[test]
     fn what_nobody_waits_for_is_ended_soon() {
         let mut watchdog = watchdog(600);
-        let abandoned = Look { is_abandoned: true, ..busy(0) };
+        let abandoned = WorkerSnapshot { is_abandoned: true, ..busy(0) };
         for _ in 0..5 {
             assert_eq!(watchdog.look(busy(0)), None, "somebody waits");
         }
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn a_worker_that_takes_too_much_memory_is_ended_also_when_idle() {
         let mut watchdog = watchdog(600);
-        let idle = |memory| Look { is_busy: false, memory: Some(memory), ..busy(0) };
+        let idle = |memory| WorkerSnapshot { is_busy: false, memory: Some(memory), ..busy(0) };
         assert_eq!(watchdog.look(idle(100)), None);
         let overdue = watchdog.look(idle(101)).expect("more than it may");
         assert!(overdue.to_string().contains("100 bytes of memory (--python-memory)"), "{overdue}");

@@ -17,14 +17,14 @@ use crate::{
     exception::with_traceback,
     lifecycle::{Lifecycle, WorkerIdentity},
     memory::MemoryRules,
-    outputs::ToldOutputs,
+    outputs::ReportedOutputs,
     process::{ExitReason, Process},
     program::Program,
     spawn::{EventThreadHandle, spawn},
-    spin::Spin,
+    spin::SpinLimit,
     transport::{Message, ReceiveError},
     watchdog::{TimeLimit, WorkLimits},
-    wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, code_from_number, flag, kind},
+    wire::{Failure, OutgoingMessage, PACKET_LIMIT, ProtocolError, code_from_number, flag, kind},
 };
 
 /// What a worker is started with.
@@ -34,7 +34,7 @@ pub struct WorkerOptions<S> {
     /// See [`Connection::config`].
     pub config: Option<Arc<ModelConfig>>,
     /// What the log has told of the model's outputs.
-    pub told_outputs: Arc<ToldOutputs>,
+    pub told_outputs: Arc<ReportedOutputs>,
     /// What to execute.
     pub program: Arc<Program>,
     /// Of both arenas, and what their content counts to.
@@ -54,10 +54,10 @@ pub struct WorkerOptions<S> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wait {
+pub(crate) enum ReplyWait {
     Until(Instant),
     Sleep,
-    /// At first without sleeping, where that has been worth it: see [`Spin`].
+    /// At first without sleeping, where that has been worth it: see [`SpinLimit`].
     SpinThenSleep,
 }
 
@@ -72,7 +72,7 @@ pub struct Worker<S: Services> {
     /// `None` once it has been joined.
     event_thread: Option<EventThreadHandle>,
     buffer: Vec<u8>,
-    spin: Spin,
+    spin: SpinLimit,
     is_ready: bool,
 }
 
@@ -107,7 +107,7 @@ impl<S: Services> Worker<S> {
             initialization: options.initialization,
             event_thread: Some(event_thread),
             buffer: vec![0; PACKET_LIMIT],
-            spin: Spin::default(),
+            spin: SpinLimit::default(),
             is_ready: false,
         };
         worker.await_hello()?;
@@ -116,7 +116,7 @@ impl<S: Services> Worker<S> {
 
     fn await_hello(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.timeout;
-        let hello = self.receive(Wait::Until(deadline), |message| {
+        let hello = self.receive(ReplyWait::Until(deadline), |message| {
             expect(message, kind::HELLO)?;
             let text = message.packet.text()?.to_owned();
             Ok(if message.packet.header.has(flag::ERROR) { Err(text) } else { Ok(text) })
@@ -170,9 +170,9 @@ impl<S: Services> Worker<S> {
     /// Sends a command and waits for its reply, which has the kind after it, as long as initializing may take. An
     /// exception of the model's code is an error with the traceback as its source.
     pub fn request(&mut self, kind: u8, settings: &Value) -> Result<Value> {
-        self.connection.send_command(&Outgoing::with_text(kind, &settings.to_string()))?;
+        self.connection.send_command(&OutgoingMessage::with_text(kind, &settings.to_string()))?;
         let deadline = self.initialization.limit.and_then(|l| Instant::now().checked_add(l));
-        let wait = deadline.map_or(Wait::Sleep, Wait::Until);
+        let wait = deadline.map_or(ReplyWait::Sleep, ReplyWait::Until);
         let reply = self.receive(wait, |message| {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
@@ -184,7 +184,7 @@ impl<S: Services> Worker<S> {
                 return Ok(Err(with_traceback(error, failure.traceback)));
             }
             let value = serde_json::from_slice(message.packet.payload.meta);
-            value.map(Ok).map_err(|_| Malformed("it is not JSON"))
+            value.map(Ok).map_err(|_| ProtocolError("it is not JSON"))
         });
         reply.unwrap_or_else(|error| Err(self.initialization_error(error)))
     }
@@ -222,17 +222,17 @@ impl<S: Services> Worker<S> {
     #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     pub(crate) fn receive<T>(
         &mut self,
-        wait: Wait,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
+        wait: ReplyWait,
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
     ) -> Result<T, ReceiveError> {
         let Connection { channels, lifecycle, memory, .. } = &*self.connection;
         let length = match (wait, lifecycle.process()) {
-            (Wait::Until(deadline), Some(process)) => {
+            (ReplyWait::Until(deadline), Some(process)) => {
                 channels.receive_reply_until(&mut self.buffer, deadline, process.as_fd())
             }
-            (Wait::Until(_), None) => Err(ReceiveError::Disconnected),
-            (Wait::Sleep, _) => channels.receive_reply(&mut self.buffer, Duration::ZERO),
-            (Wait::SpinThenSleep, _) => {
+            (ReplyWait::Until(_), None) => Err(ReceiveError::Disconnected),
+            (ReplyWait::Sleep, _) => channels.receive_reply(&mut self.buffer, Duration::ZERO),
+            (ReplyWait::SpinThenSleep, _) => {
                 let started = Instant::now();
                 let length = channels.receive_reply(&mut self.buffer, self.spin.budget());
                 self.spin.record(started.elapsed());
@@ -263,7 +263,7 @@ impl<S: Services> Worker<S> {
         let connection = self.connection.clone();
         connection.requests.wait_until_closed(self.timeout);
         let deadline = Instant::now() + self.timeout;
-        if connection.send_command(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
+        if connection.send_command(&OutgoingMessage::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
         // Replies that nobody waited for any more come before.
@@ -272,7 +272,7 @@ impl<S: Services> Worker<S> {
             _ => expect(m, kind::FINALIZED).map(|()| false),
         };
         let finalized = loop {
-            match self.receive(Wait::Until(deadline), is_reply) {
+            match self.receive(ReplyWait::Until(deadline), is_reply) {
                 Ok(true) => {}
                 Ok(false) => break true,
                 Err(_) => break false,
@@ -300,9 +300,9 @@ impl<S: Services> Drop for Worker<S> {
     }
 }
 
-pub(crate) fn expect(message: &Message<'_>, kind: u8) -> Result<(), Malformed> {
+pub(crate) fn expect(message: &Message<'_>, kind: u8) -> Result<(), ProtocolError> {
     let is_expected = message.packet.header.kind == kind;
-    is_expected.then_some(()).ok_or(Malformed("it is not the reply that was waited for"))
+    is_expected.then_some(()).ok_or(ProtocolError("it is not the reply that was waited for"))
 }
 
 #[cfg(test)]
@@ -316,8 +316,8 @@ mod tests {
     struct NoServices;
 
     impl Services for NoServices {
-        fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
-            Err(Malformed("its kind is unknown"))
+        fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), ProtocolError> {
+            Err(ProtocolError("its kind is unknown"))
         }
 
         fn end(&self) {}

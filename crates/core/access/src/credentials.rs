@@ -22,7 +22,7 @@ pub struct Credentials<'a> {
 
 /// What was sent: compared with nothing yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sent<'a> {
+pub(crate) enum SentCredential<'a> {
     /// A key or a token.
     Secret(std::borrow::Cow<'a, [u8]>),
     /// Nothing: the certificate counts.
@@ -31,7 +31,7 @@ pub(crate) enum Sent<'a> {
 
 impl<'a> Credentials<'a> {
     /// What counts: a header before the certificate, so that a client that sends something wrong is told so.
-    pub(crate) fn sent(&self) -> Result<Sent<'a>, AuthFailure> {
+    pub(crate) fn sent(&self) -> Result<SentCredential<'a>, AuthFailure> {
         if self.are_repeated {
             return Err(AuthFailure::Malformed);
         }
@@ -40,13 +40,16 @@ impl<'a> Credentials<'a> {
             (Some(authorization), None) => of_authorization(authorization)?,
             (None, Some(key)) => key.trim_ascii().into(),
             (None, None) => {
-                return self.certificate.map(Sent::Certificate).ok_or(AuthFailure::Missing);
+                return self
+                    .certificate
+                    .map(SentCredential::Certificate)
+                    .ok_or(AuthFailure::Missing);
             }
         };
         if secret.is_empty() || secret.len() > MAX_LENGTH {
             return Err(AuthFailure::Malformed);
         }
-        Ok(Sent::Secret(secret))
+        Ok(SentCredential::Secret(secret))
     }
 
     /// Whether it is of the kind that browsers send by themselves, also in requests that another site's page makes.
@@ -109,8 +112,8 @@ mod tests {
             are_repeated: false,
         };
         Ok(match credentials.sent()? {
-            Sent::Secret(secret) => String::from_utf8_lossy(&secret).into_owned(),
-            Sent::Certificate(subject) => format!("certificate {subject}"),
+            SentCredential::Secret(secret) => String::from_utf8_lossy(&secret).into_owned(),
+            SentCredential::Certificate(subject) => format!("certificate {subject}"),
         })
     }
 

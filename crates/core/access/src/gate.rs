@@ -12,7 +12,7 @@ use crate::{
     action::Action,
     credentials::{Credentials, Sent},
     digest::Digest,
-    grantee::{Grantee, Proof},
+    grantee::{Grantee, IdentityProof},
     jwt::{Cache, KeySet},
     policy::Policy,
     refusal::{AccessError, AuthFailure},
@@ -48,12 +48,12 @@ impl State {
     /// its issuer has signed it stays true until it expires.
     fn renewed(&self, grantee: &Arc<Grantee>, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
         match &grantee.proof {
-            Proof::Key(digest) => {
+            IdentityProof::Key(digest) => {
                 self.policy.owner_of(digest).cloned().ok_or(AuthFailure::UnknownKey)
             }
-            Proof::None => self.policy.anybody.clone().ok_or(AuthFailure::Missing),
-            Proof::Certificate(subject) => self.of_certificate(subject, now),
-            Proof::Token(groups) => {
+            IdentityProof::None => self.policy.anybody.clone().ok_or(AuthFailure::Missing),
+            IdentityProof::Certificate(subject) => self.of_certificate(subject, now),
+            IdentityProof::Token(groups) => {
                 let rules = self.policy.jwt().ok_or(AuthFailure::UnknownKey)?;
                 let identity = Identity::clone(grantee.identity());
                 let renewed =

@@ -30,7 +30,7 @@ impl Grant {
 
 /// How somebody has proved who it is, as far as that is kept.
 #[derive(Clone, Debug)]
-pub(crate) enum Proof {
+pub(crate) enum IdentityProof {
     /// By the key with this digest.
     Key(Digest),
     /// By a certificate of this subject.
@@ -45,7 +45,7 @@ pub(crate) enum Proof {
 #[derive(Clone, Debug)]
 pub struct Grantee {
     identity: Arc<Identity>,
-    pub(crate) proof: Proof,
+    pub(crate) proof: IdentityProof,
     grants: Box<[Grant]>,
     pub(crate) expires: Option<u64>,
 }
@@ -54,7 +54,7 @@ impl Grantee {
     /// `expires`: the second since 1970 from which its proof holds no more.
     pub(crate) fn new(
         identity: Identity,
-        proof: Proof,
+        proof: IdentityProof,
         grants: Vec<Grant>,
         expires: Option<u64>,
     ) -> Self {
@@ -63,12 +63,12 @@ impl Grantee {
 
     /// Every client, where nobody has to say who it is.
     pub(crate) fn anybody(grant: Grant) -> Self {
-        Self::new(Identity::new("", "anybody"), Proof::None, vec![grant], None)
+        Self::new(Identity::new("", "anybody"), IdentityProof::None, vec![grant], None)
     }
 
     /// Whether it is no one in particular.
     pub fn is_anybody(&self) -> bool {
-        matches!(self.proof, Proof::None)
+        matches!(self.proof, IdentityProof::None)
     }
 
     /// Who it is.
@@ -127,7 +127,12 @@ mod tests {
             roles: roles.iter().copied().collect(),
             models: models.iter().map(|model| Pattern::new(model)).collect(),
         });
-        Grantee::new(Identity::new("", "i"), Proof::Token([].into()), grants.collect(), Some(100))
+        Grantee::new(
+            Identity::new("", "i"),
+            IdentityProof::Token([].into()),
+            grants.collect(),
+            Some(100),
+        )
     }
 
     #[test]
@@ -164,7 +169,7 @@ mod tests {
     fn a_proof_holds_until_it_expires() {
         let grantee = grantee(&[]);
         assert!(!grantee.has_expired(99) && grantee.has_expired(100));
-        let proof = Proof::Certificate("CN=i".into());
+        let proof = IdentityProof::Certificate("CN=i".into());
         let lasting = Grantee::new(Identity::new("", "i"), proof, Vec::new(), None);
         assert!(!lasting.has_expired(u64::MAX));
     }

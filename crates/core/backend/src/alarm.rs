@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use galatea_types::Error;
 
-type Raise = dyn Fn(Error) + Send + Sync;
+type RaiseFn = dyn Fn(Error) + Send + Sync;
 
 /// How an instance reports that it stopped working, from whatever thread notices: its worker process died,
 /// its device is gone.
@@ -12,7 +12,7 @@ type Raise = dyn Fn(Error) + Send + Sync;
 /// The scheduler then fails nothing by itself: it stops giving the instance work, drops it on its own
 /// thread and starts it again. An alarm raised by an instance that was already replaced is ignored.
 #[derive(Clone, Default)]
-pub struct InstanceAlarm(Option<Arc<Raise>>);
+pub struct InstanceAlarm(Option<Arc<RaiseFn>>);
 
 impl InstanceAlarm {
     /// An alarm that calls `raise`, from whatever thread.

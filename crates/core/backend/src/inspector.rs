@@ -17,7 +17,7 @@ pub trait Inspector: Send + Sync {
     /// Fills in what the configuration leaves out, as [`Backend::complete_config`](crate::Backend::complete_config) does.
     ///
     /// # Errors
-    /// Those of the backend; and [`CannotTell`] where only what runs the model knows. The default leaves the
+    /// Those of the backend; and [`NotDeclared`] where only what runs the model knows. The default leaves the
     /// configuration as it is.
     fn complete_config(
         &self,
@@ -31,7 +31,7 @@ pub trait Inspector: Send + Sync {
     /// Whether the files of a version fit its configuration, as far as they tell.
     ///
     /// # Errors
-    /// Why [`Backend::load`](crate::Backend::load) would fail, and [`CannotTell`].
+    /// Why [`Backend::load`](crate::Backend::load) would fail, and [`NotDeclared`].
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()>;
 
     /// All disagreements between a configuration and the files of a version, of which [`Inspector::inspect`] tells the
@@ -45,15 +45,15 @@ pub trait Inspector: Send + Sync {
 /// Something that the files of a model do not tell: no mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct CannotTell(pub String);
+pub struct NotDeclared(pub String);
 
-impl From<CannotTell> for Error {
-    fn from(reason: CannotTell) -> Self {
+impl From<NotDeclared> for Error {
+    fn from(reason: NotDeclared) -> Self {
         Error::unavailable(reason.to_string()).with_source(reason)
     }
 }
 
-impl CannotTell {
+impl NotDeclared {
     /// Whether that is what an error says.
     pub fn is_in(error: &Error) -> bool {
         std::error::Error::source(error).is_some_and(|source| source.is::<Self>())

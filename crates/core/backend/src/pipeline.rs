@@ -37,12 +37,12 @@ pub trait Pipeline {
 pub trait WaitingBatches: Send + Sync {
     /// Takes the first of them back, from whatever thread, but none with a number below `from`: the instance is known to
     /// have begun with those, or is about to.
-    fn take_first_back(&self, from: usize) -> TakenBack;
+    fn take_first_back(&self, from: usize) -> ReturnedRequests;
 }
 
 /// What was taken back from an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakenBack {
+pub enum ReturnedRequests {
     /// The batch with this number. The instance has begun with all that were handed over before it.
     Batch(usize),
     /// Nothing: the instance has begun with every batch.

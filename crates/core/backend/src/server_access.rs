@@ -61,8 +61,8 @@ impl Default for ServerAccess {
     /// No server around: what a backend gets in its own tests. Every call is refused.
     fn default() -> Self {
         Self {
-            models: Arc::new(Nowhere),
-            control: Arc::new(Nowhere),
+            models: Arc::new(NoServer),
+            control: Arc::new(NoServer),
             metrics: Arc::default(),
             memory: MemoryBudget::unlimited(),
         }
@@ -75,9 +75,9 @@ impl fmt::Debug for ServerAccess {
     }
 }
 
-struct Nowhere;
+struct NoServer;
 
-impl InferTarget for Nowhere {
+impl InferTarget for NoServer {
     fn infer(
         &self,
         _: InferRequest,
@@ -92,7 +92,7 @@ impl InferTarget for Nowhere {
     }
 }
 
-impl ModelControl for Nowhere {
+impl ModelControl for NoServer {
     fn load_model(&self, _: &str, _: Option<String>, _: BTreeMap<String, Buffer>) -> Result<()> {
         Err(no_server())
     }

@@ -11,11 +11,11 @@ use crate::{Diagnostic, FieldPath, Place, RawModelConfig, json, parse_json, pars
 pub struct ConfigSource {
     /// As people know it, e.g. `m/config.pbtxt`.
     file: String,
-    form: Form,
+    form: ConfigForm,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Form {
+enum ConfigForm {
     /// The model has no configuration of its own.
     #[default]
     None,
@@ -26,19 +26,19 @@ enum Form {
 impl ConfigSource {
     /// The text of a `config.pbtxt`. `file`: how people know it, which clients may read.
     pub fn text(file: impl Into<String>, source: impl Into<Arc<str>>) -> Self {
-        Self { file: file.into(), form: Form::Text(source.into()) }
+        Self { file: file.into(), form: ConfigForm::Text(source.into()) }
     }
 
     /// The JSON of a load request.
     pub fn json(source: impl Into<Arc<str>>) -> Self {
-        Self { file: "config".to_owned(), form: Form::Json(source.into()) }
+        Self { file: "config".to_owned(), form: ConfigForm::Json(source.into()) }
     }
 
     /// Whether this stands in it. What does is known to everybody who may read the configuration.
     pub fn says(&self, text: &str) -> bool {
         match &self.form {
-            Form::None => false,
-            Form::Text(source) | Form::Json(source) => source.contains(text),
+            ConfigForm::None => false,
+            ConfigForm::Text(source) | ConfigForm::Json(source) => source.contains(text),
         }
     }
 
@@ -48,9 +48,9 @@ impl ConfigSource {
     /// What is wrong with the text, with a [`Diagnostic`] as its source.
     pub fn parse(&self) -> Result<RawModelConfig> {
         match &self.form {
-            Form::None => Ok(RawModelConfig::default()),
-            Form::Json(source) => parse_json(source),
-            Form::Text(source) => parse_text(source).map_err(|error| {
+            ConfigForm::None => Ok(RawModelConfig::default()),
+            ConfigForm::Json(source) => parse_json(source),
+            ConfigForm::Text(source) => parse_text(source).map_err(|error| {
                 let found = error.into_diagnostic(self.file.as_str(), source);
                 found.into_error(galatea_types::Code::InvalidArg)
             }),
@@ -61,8 +61,8 @@ impl ConfigSource {
     /// be parsed.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         match &self.form {
-            Form::None | Form::Json(_) => Vec::new(),
-            Form::Text(source) => text::mistakes(source)
+            ConfigForm::None | ConfigForm::Json(_) => Vec::new(),
+            ConfigForm::Text(source) => text::mistakes(source)
                 .into_iter()
                 .map(|mistake| mistake.into_diagnostic(self.file.as_str(), source))
                 .collect(),
@@ -78,16 +78,16 @@ impl ConfigSource {
     fn places(&self) -> impl Fn(&FieldPath) -> Option<Place> + '_ {
         let file = self.file.as_str();
         let places = match &self.form {
-            Form::Text(source) => text::find_places(source),
-            Form::None | Form::Json(_) => None,
+            ConfigForm::Text(source) => text::find_places(source),
+            ConfigForm::None | ConfigForm::Json(_) => None,
         };
         move |field| match &self.form {
-            Form::None => None,
-            Form::Json(source) => {
+            ConfigForm::None => None,
+            ConfigForm::Json(source) => {
                 let pointer = json::pointer(source, field);
                 Some(Place::file(pointer.map_or(file.to_owned(), |p| format!("{file}#{p}"))))
             }
-            Form::Text(source) => {
+            ConfigForm::Text(source) => {
                 Some(match places.as_ref().and_then(|places| places.find(field)) {
                     Some(position) => Place::in_text(file, source, position),
                     None => Place::file(file),

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use galatea_backend::{Backend, Inspector};
 use galatea_types::Result;
 
-type Open<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
-type Search<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
+type OpenFn<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
+type SearchFn<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
 
 /// The backends the program offers, each opened when the first model needs it.
 pub type BackendRegistry = Registry<dyn Backend>;
@@ -16,11 +16,11 @@ pub type InspectorRegistry = Registry<dyn Inspector>;
 
 /// What there is for each backend, by its name; made when it is first needed.
 pub struct Registry<T: ?Sized> {
-    known: BTreeMap<String, Open<T>>,
+    known: BTreeMap<String, OpenFn<T>>,
     /// Asked last, and not named to users.
-    unlisted: BTreeMap<String, Open<T>>,
+    unlisted: BTreeMap<String, OpenFn<T>>,
     /// Asked for names that are not known.
-    search: Option<Search<T>>,
+    search: Option<SearchFn<T>>,
     /// Inspectors of models whose backends take long to open.
     inspectors: BTreeMap<String, Arc<dyn Inspector>>,
 }

@@ -24,18 +24,18 @@ pub(crate) struct ReadyModels {
     /// One change of `table` at a time. True once it is empty for good.
     is_closed: Mutex<bool>,
     lifecycle: Arc<Lifecycle>,
-    /// A [`Stage`].
+    /// A [`ReadyStage`].
     stage: AtomicU8,
 }
 
-type Table = HashMap<Arc<str>, Named>;
+type Table = HashMap<Arc<str>, ModelVersions>;
 
 /// The models of one name: one at most where names are unique in the server. With namespaces also those that are known
 /// and not ready, and none once they all were unloaded.
 #[derive(Clone, Default)]
-struct Named(BTreeMap<Arc<str>, ReadyVersions>);
+struct ModelVersions(BTreeMap<Arc<str>, ReadyVersions>);
 
-impl Named {
+impl ModelVersions {
     /// Of the one model of that name.
     fn versions(&self) -> Option<&ReadyVersions> {
         if self.0.len() == 1 { self.0.values().next() } else { None }
@@ -49,7 +49,7 @@ impl Named {
 /// Whether requests of clients are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Stage {
+enum ReadyStage {
     Serving,
     /// The start failed: no request is ever taken.
     NotInitialized,
@@ -64,33 +64,33 @@ impl ReadyModels {
             has_namespaces,
             is_closed: Mutex::default(),
             lifecycle,
-            stage: AtomicU8::new(Stage::Serving as u8),
+            stage: AtomicU8::new(ReadyStage::Serving as u8),
         }
     }
 
     /// Refuses requests of clients, and loads, from now on.
     pub fn begin_exit(&self) {
-        self.stage.store(Stage::Exiting as u8, Ordering::Release);
+        self.stage.store(ReadyStage::Exiting as u8, Ordering::Release);
     }
 
     pub fn is_exiting(&self) -> bool {
-        self.is_at(Stage::Exiting)
+        self.is_at(ReadyStage::Exiting)
     }
 
     /// The server could not be started: it answers that it is not ready, to everything.
     pub fn fail_start(&self) {
-        self.stage.store(Stage::NotInitialized as u8, Ordering::Release);
+        self.stage.store(ReadyStage::NotInitialized as u8, Ordering::Release);
     }
 
     pub fn check_serving(&self) -> Result<()> {
-        if self.is_at(Stage::Serving) {
+        if self.is_at(ReadyStage::Serving) {
             return Ok(());
         }
         let why = if self.is_exiting() { "Server exiting" } else { "Server not ready" };
         Err(Error::unavailable(why))
     }
 
-    fn is_at(&self, stage: Stage) -> bool {
+    fn is_at(&self, stage: ReadyStage) -> bool {
         self.stage.load(Ordering::Acquire) == stage as u8
     }
 
@@ -104,7 +104,7 @@ impl ReadyModels {
     /// the server is exiting.
     pub fn for_model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         let table = self.table.load();
-        let versions = table.get(name).and_then(Named::versions);
+        let versions = table.get(name).and_then(ModelVersions::versions);
         let found = versions.and_then(|versions| choose(versions, version));
         found.cloned().ok_or_else(|| match self.identify(name) {
             Ok(id) => self.not_ready(&id, version),
@@ -124,7 +124,7 @@ impl ReadyModels {
             return Ok(ModelId::global(name));
         }
         let table = self.table.load();
-        let Some(Named(models)) = table.get(name) else {
+        let Some(ModelVersions(models)) = table.get(name) else {
             let text = format!("Request for unknown model: '{name}' is not found");
             return Err(Error::invalid_arg(text));
         };
@@ -171,7 +171,7 @@ impl ReadyModels {
             return;
         }
         self.change(|table| {
-            let Some(Named(models)) = table.get_mut(&id.name) else { return };
+            let Some(ModelVersions(models)) = table.get_mut(&id.name) else { return };
             models.remove(&id.namespace);
             if models.is_empty() && id.namespace.is_empty() {
                 table.remove(&id.name);
@@ -234,14 +234,14 @@ impl ReadyModels {
 
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
         let table = self.table.load();
-        let mut models: Vec<_> = table.values().flat_map(Named::models).cloned().collect();
+        let mut models: Vec<_> = table.values().flat_map(ModelVersions::models).cloned().collect();
         models.sort_by(|a, b| (&a.id, a.version).cmp(&(&b.id, b.version)));
         models
     }
 
     /// Whether every ready version has an instance that works.
     pub fn all_work(&self) -> bool {
-        self.table.load().values().flat_map(Named::models).all(|model| model.is_ready())
+        self.table.load().values().flat_map(ModelVersions::models).all(|model| model.is_ready())
     }
 
     /// Puts `ready` in the place of the versions that are ready now. Those are unloaded once their last request
@@ -284,7 +284,7 @@ impl ReadyModels {
         let mut is_closed = self.lock();
         *is_closed = true;
         let old = self.table.swap(Arc::default());
-        for model in old.values().flat_map(Named::models) {
+        for model in old.values().flat_map(ModelVersions::models) {
             self.lifecycle.unloading(&model.id, model.version, model.generation);
             model.scheduler.expect_no_more();
         }

@@ -7,7 +7,7 @@ use galatea_telemetry::metrics::{CacheMetrics, Figures};
 use crate::{CacheKey, Entry, LongWork};
 
 /// Called with what was found, on any thread.
-pub type Then = Box<dyn FnOnce(Option<Entry>) + Send>;
+pub type OnLookUp = Box<dyn FnOnce(Option<Entry>) + Send>;
 
 /// A store of answers, shared by all models.
 pub trait ResponseCache: Send + Sync + fmt::Debug {
@@ -16,7 +16,7 @@ pub trait ResponseCache: Send + Sync + fmt::Debug {
 
     /// What lies under a key, for a look-up that was answered with [`LookUp::Elsewhere`]. Never blocks: `then` is called
     /// once, by this call or on a thread of the cache.
-    fn fetch(&self, key: CacheKey, then: Then);
+    fn fetch(&self, key: CacheKey, then: OnLookUp);
 
     /// Stores an answer. Never blocks.
     fn insert(&self, key: CacheKey, entry: &Entry) -> Insertion;

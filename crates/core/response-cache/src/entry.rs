@@ -17,10 +17,10 @@ const PER_OUTPUT: usize = size_of::<Tensor>() + 32;
 /// The bytes of all outputs lie in one block that nothing else is in, so that the size of an entry is what it costs: the
 /// tensors of a response may be parts of a batch, or of memory that a client can write.
 #[derive(Clone, Debug)]
-pub struct Entry(Arc<Kept>);
+pub struct Entry(Arc<StoredEntry>);
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEntry {
     outputs: Vec<Tensor>,
     parameters: Parameters,
     byte_size: usize,
@@ -55,7 +55,7 @@ impl Entry {
         });
         let outputs: Vec<Tensor> = kept.collect();
         let byte_size = byte_size(length, &outputs, &parameters);
-        Some(Self(Arc::new(Kept { outputs, parameters, byte_size })))
+        Some(Self(Arc::new(StoredEntry { outputs, parameters, byte_size })))
     }
 
     /// Bytes it takes in a cache, what the cache needs to manage it included.
@@ -75,7 +75,7 @@ impl Entry {
 
     /// The answer to a request of this id by this model.
     pub fn response(&self, model_name: Arc<str>, model_version: i64, id: String) -> InferResponse {
-        let Kept { outputs, parameters, .. } = &*self.0;
+        let StoredEntry { outputs, parameters, .. } = &*self.0;
         InferResponse {
             model_name,
             model_version,

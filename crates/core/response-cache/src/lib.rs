@@ -17,7 +17,7 @@ mod redis;
 mod wire;
 
 pub use self::{
-    cache::{Insertion, LookUp, Refusal, ResponseCache, Then},
+    cache::{Insertion, LookUp, OnLookUp, Refusal, ResponseCache},
     entry::Entry,
     key::{CacheKey, Scope},
     local::LocalCache,

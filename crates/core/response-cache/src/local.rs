@@ -11,7 +11,7 @@ use galatea_telemetry::metrics::CacheMetrics;
 use galatea_types::LockExt;
 use lru::LruCache;
 
-use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, Refusal, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, OnLookUp, Refusal, ResponseCache};
 
 /// Answers in memory, up to a number of bytes.
 ///
@@ -55,7 +55,7 @@ impl ResponseCache for LocalCache {
     }
 
     /// Never asked for: a look-up here knows at once.
-    fn fetch(&self, key: CacheKey, then: Then) {
+    fn fetch(&self, key: CacheKey, then: OnLookUp) {
         match self.look_up(&key) {
             LookUp::Hit(entry) => then(Some(entry)),
             LookUp::Miss | LookUp::Elsewhere => then(None),

@@ -12,10 +12,10 @@ use crate::sync::{LockExt, Mutex, MutexGuard};
 /// Holds responses back until all requests that arrived earlier have their last one. The request whose turn it is
 /// gets its responses as they come.
 #[derive(Default)]
-pub(crate) struct CompletionQueue(Mutex<Held>);
+pub(crate) struct CompletionQueue(Mutex<HeldCompletion>);
 
 #[derive(Default)]
-struct Held {
+struct HeldCompletion {
     /// Arrival of the request whose turn it is.
     next: u64,
     /// Requests that have arrived, where they are counted here.
@@ -97,12 +97,12 @@ impl CompletionQueue {
         responder.is_some_and(Responder::is_closed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldCompletion> {
         self.0.lock_unpoisoned()
     }
 }
 
-impl Held {
+impl HeldCompletion {
     fn take_next(&mut self) -> Option<(Responder, Response)> {
         let request = self.requests.get_mut(&self.next)?;
         let response = request.responses.pop_front()?;

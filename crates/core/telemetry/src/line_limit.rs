@@ -14,24 +14,24 @@ const PERIOD: Duration = Duration::from_secs(1);
 const MAX_LINES: u32 = 10;
 
 /// Those that have suppressed lines since they were last asked.
-static SUPPRESSING: Mutex<Vec<Arc<Limited>>> = Mutex::new(Vec::new());
+static SUPPRESSING: Mutex<Vec<Arc<LimitedLine>>> = Mutex::new(Vec::new());
 
 /// Admits a few lines per second, counts the others, and tells how many they were: before the next line that it admits, or
 /// at a [`tell_suppressed`] if none comes.
 #[derive(Debug)]
-pub struct LineLimit(Arc<Limited>);
+pub struct LineLimit(Arc<LimitedLine>);
 
 /// Logs how many lines were suppressed.
-type Tell = Box<dyn Fn(u64) + Send + Sync>;
+type ReportSuppressed = Box<dyn Fn(u64) + Send + Sync>;
 
-struct Limited {
-    recent: Mutex<Recent>,
-    tell: Tell,
+struct LimitedLine {
+    recent: Mutex<RecentLines>,
+    tell: ReportSuppressed,
 }
 
 /// What was logged in the current period.
 #[derive(Debug)]
-struct Recent {
+struct RecentLines {
     period_ends_at: Instant,
     lines: u32,
     suppressed: u64,
@@ -40,8 +40,8 @@ struct Recent {
 impl LineLimit {
     /// Nothing was logged yet. `tell` logs how many lines were suppressed.
     pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        let recent = Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
-        Self(Arc::new(Limited { recent: Mutex::new(recent), tell: Box::new(tell) }))
+        let recent = RecentLines { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
+        Self(Arc::new(LimitedLine { recent: Mutex::new(recent), tell: Box::new(tell) }))
     }
 
     /// Whether another line may be logged now.
@@ -77,7 +77,7 @@ pub fn tell_suppressed() {
     due.iter().for_each(|(limited, count)| (limited.tell)(*count));
 }
 
-impl fmt::Debug for Limited {
+impl fmt::Debug for LimitedLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limited").field("recent", &self.recent).finish_non_exhaustive()
     }
@@ -92,7 +92,7 @@ enum Admission {
     },
 }
 
-impl Recent {
+impl RecentLines {
     fn admit(&mut self, now: Instant) -> Admission {
         if now >= self.period_ends_at {
             (self.period_ends_at, self.lines) = (now + PERIOD, 0);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
         let start = Instant::now();
-        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
+        let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES).for_each(|_| assert_eq!(recent.admit(start), LINE));
         assert_eq!(recent.admit(start), Admission::Suppressed { is_first: true });
         assert_eq!(recent.admit(start + PERIOD / 2), Admission::Suppressed { is_first: false });
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_was_suppressed_is_told_once_the_flood_is_over() {
         let start = Instant::now();
-        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
+        let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES + 3).for_each(|_| _ = recent.admit(start));
         assert_eq!(recent.take_suppressed(start + PERIOD / 2), None);
         assert_eq!(recent.take_suppressed(start + PERIOD), Some(3));

@@ -155,7 +155,7 @@ pub struct Activity {
 #[derive(Debug, Default)]
 pub struct ModelStatistics {
     clock: Clock,
-    recorded: Mutex<Recorded>,
+    recorded: Mutex<RecordedCounts>,
     has_first_response: bool,
     pending: AtomicI64,
     refused: [AtomicU64; RefusalReason::ALL.len()],
@@ -164,7 +164,7 @@ pub struct ModelStatistics {
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct RecordedCounts {
     counters: StatisticsSnapshot,
     distributions: Option<Box<Distributions>>,
 }
@@ -174,7 +174,7 @@ impl ModelStatistics {
     pub fn new(settings: &DistributionSettings, clock: Clock) -> Self {
         let distributions = Distributions::new(settings, clock.now());
         let has_first_response = distributions.as_ref().is_some_and(|d| d.has_first_response());
-        let recorded = Mutex::new(Recorded { distributions, ..Recorded::default() });
+        let recorded = Mutex::new(RecordedCounts { distributions, ..RecordedCounts::default() });
         Self { clock, recorded, has_first_response, ..Self::default() }
     }
 
@@ -213,7 +213,7 @@ impl ModelStatistics {
 
     /// Counts a request that was answered from the response cache. It is a success as well.
     pub fn record_cache_hit(&self, hit: &CacheHitRecord) {
-        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let RecordedCounts { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
         c.success.add(1, hit.total);
         c.queue.add(1, hit.queue);
         c.cache_hit.add(1, hit.look_up);
@@ -225,7 +225,7 @@ impl ModelStatistics {
     /// Counts a request that the response cache could not answer, beside what became of it. `insertion`: of its answer,
     /// which its client waits for as well; `None` where there was none.
     pub fn record_cache_miss(&self, look_up: Duration, insertion: Option<Duration>) {
-        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let RecordedCounts { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
         let insertion = insertion.unwrap_or_default();
         // The look-up was before the execution, and is in the time of the request already.
         c.success.add(0, insertion);
@@ -357,7 +357,7 @@ impl ModelStatistics {
     }
 }
 
-impl Recorded {
+impl RecordedCounts {
     fn add_successes(&mut self, clock: &Clock, requests: impl IntoIterator<Item = RequestRecord>) {
         let Self { counters, distributions } = self;
         match distributions {

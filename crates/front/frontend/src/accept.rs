@@ -22,7 +22,7 @@ use crate::{
 const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// A connection on its way to its worker, counted there from now on.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     pub socket: DetachedSocket,
     pub peer: Peer,
     pub counted: RequestGuard,
@@ -30,7 +30,7 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) struct WorkerLink {
-    pub sender: mpsc::UnboundedSender<Accepted>,
+    pub sender: mpsc::UnboundedSender<AcceptedConnection>,
     /// Those that it holds.
     pub connections: Arc<InFlight>,
 }
@@ -98,6 +98,6 @@ fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[Work
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
         let counted = worker.connections.begin();
         // A worker that is gone drops the connection, which is what a server at its end does.
-        let _ = worker.sender.send(Accepted { socket, peer, counted, slot });
+        let _ = worker.sender.send(AcceptedConnection { socket, peer, counted, slot });
     }
 }

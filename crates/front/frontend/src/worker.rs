@@ -25,7 +25,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) struct Worker<P, T> {
     pub runtime: Runtime,
     pub incoming: mpsc::UnboundedReceiver<Accepted>,
-    pub service: Service<P, T>,
+    pub service: ConnectionService<P, T>,
     pub stage: watch::Receiver<Stage>,
 }
 
@@ -63,21 +63,21 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
     }
 }
 
-pub(crate) struct Service<P, T> {
+pub(crate) struct ConnectionService<P, T> {
     /// Of the front end, for the log.
     pub name: &'static str,
     pub protocol: Arc<P>,
     pub transport: Arc<T>,
 }
 
-impl<P, T> Clone for Service<P, T> {
+impl<P, T> Clone for ConnectionService<P, T> {
     fn clone(&self) -> Self {
         let Self { name, protocol, transport } = self;
         Self { name, protocol: protocol.clone(), transport: transport.clone() }
     }
 }
 
-impl<P: Protocol, T: Transport> Service<P, T> {
+impl<P: Protocol, T: Transport> ConnectionService<P, T> {
     async fn serve(self, accepted: Accepted, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
         let Accepted { socket, peer, counted: _counted, mut slot } = accepted;

@@ -22,7 +22,7 @@ use crate::{
 ///
 /// Not an `async fn`, which would be several times the size: this is moved into its place for every call.
 pub(crate) struct Call {
-    stage: Stage,
+    stage: CallStage,
     respond: SendResponse<Bytes>,
     context: Arc<ConnectionContext>,
     held: Held,
@@ -30,7 +30,7 @@ pub(crate) struct Call {
 }
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
-enum Stage {
+enum CallStage {
     Begun(Option<Request<RecvStream>>),
     /// Until the server has started.
     Waiting(Pin<Box<dyn Future<Output = Begun> + Send>>),
@@ -46,7 +46,7 @@ impl Call {
     ) -> Self {
         let memory = context.dispatcher.state.options.memory.reservation();
         Self {
-            stage: Stage::Begun(Some(request)),
+            stage: CallStage::Begun(Some(request)),
             respond,
             context: context.clone(),
             held: Held { guard: None, memory },
@@ -57,20 +57,20 @@ impl Call {
     fn poll_stages(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         loop {
             let polled = match &mut self.stage {
-                Stage::Begun(request) => {
+                CallStage::Begun(request) => {
                     let Some(request) = request.take() else { return Poll::Ready(Ok(())) };
                     Poll::Ready(Dispatcher::begin(&self.context, request, &mut self.held))
                 }
-                Stage::Waiting(waiting) => waiting.as_mut().poll(cx),
-                Stage::Answering(answering) => answering.poll(cx).map(Begun::Answered),
-                Stage::Sending(sending) => return sending.poll(cx),
+                CallStage::Waiting(waiting) => waiting.as_mut().poll(cx),
+                CallStage::Answering(answering) => answering.poll(cx).map(Begun::Answered),
+                CallStage::Sending(sending) => return sending.poll(cx),
             };
             let Poll::Ready(begun) = polled else { return self.poll_given_up(cx) };
             self.stage = match begun {
-                Begun::Waiting(waiting) => Stage::Waiting(waiting),
-                Begun::Answering(answering) => Stage::Answering(answering),
+                Begun::Waiting(waiting) => CallStage::Waiting(waiting),
+                Begun::Answering(answering) => CallStage::Answering(answering),
                 Begun::Answered(response) => match self.send(response)? {
-                    Some(sending) => Stage::Sending(sending),
+                    Some(sending) => CallStage::Sending(sending),
                     None => return Poll::Ready(Ok(())),
                 },
             };

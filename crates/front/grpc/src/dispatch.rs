@@ -30,9 +30,9 @@ use crate::{
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
     stream::InferStream,
-    told::Told,
+    told::CallRecord,
     unary_infer::UnaryInfer,
-    unread::{Reader, Unread},
+    unread::{Reader, UnreadBytes},
 };
 
 /// What calls are refused with beyond those that wait for the end of the start.
@@ -66,27 +66,31 @@ impl Dispatcher {
     pub fn begin(
         context: &Arc<ConnectionContext>,
         request: Request<RecvStream>,
-        held: &mut Held,
-    ) -> Begun {
+        held: &mut CallResources,
+    ) -> CallStart {
         let dispatcher = &context.dispatcher;
         let state = &dispatcher.state;
         let route = Route::of(request.uri().path());
         let peer = context.client.peer;
-        let mut told = Told::begin(&state.options.requests, peer, &request, route);
+        let mut told = CallRecord::begin(&state.options.requests, peer, &request, route);
         let incoming = (request, context.unread.reader());
         held.guard = state.in_flight.try_begin();
         if held.guard.is_none() {
             state.engine.availability().count_refused_at_exit();
-            return Begun::Answered(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
+            return CallStart::Answered(
+                told.refused(Status::unavailable(SHUTTING_DOWN)).into_http(),
+            );
         }
         if let Err(error) = dispatcher.check_room(&mut held.memory) {
-            return Begun::Answered(told.refused(error).into_http());
+            return CallStart::Answered(told.refused(error).into_http());
         }
         if state.engine.availability().is_starting() && !is_health_check(route) {
             let context = context.clone();
-            return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
+            return CallStart::Waiting(Box::pin(begin_when_started(
+                context, route, incoming, told,
+            )));
         }
-        Begun::Answering(dispatcher.answering(route, incoming, context, told))
+        CallStart::Answering(dispatcher.answering(route, incoming, context, told))
     }
 
     fn answering(
@@ -94,7 +98,7 @@ impl Dispatcher {
         route: Option<Route>,
         incoming: Incoming,
         context: &ConnectionContext,
-        mut told: Told,
+        mut told: CallRecord,
     ) -> Answering {
         let answer = self.route(route, incoming, context, &mut told);
         Answering { answer: Some(answer), told }
@@ -114,7 +118,7 @@ impl Dispatcher {
         route: Option<Route>,
         (request, reader): Incoming,
         context: &ConnectionContext,
-        told: &mut Told,
+        told: &mut CallRecord,
     ) -> Answer {
         let state = self.state.clone();
         if let Err(status) = call_form::check(request.method(), request.headers()) {
@@ -216,7 +220,7 @@ impl Dispatcher {
         route: Route,
         request: &Request<B>,
         client: &Client,
-        told: &mut Told,
+        told: &mut CallRecord,
     ) -> Result<(Caller, Option<CompressionFormat>), Status> {
         let headers = request.headers();
         let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
@@ -263,17 +267,17 @@ pub(crate) struct ConnectionContext {
     pub client: Client,
     pub account: ConnectionAccount,
     pub activity: Arc<Activity>,
-    pub unread: Arc<Unread>,
+    pub unread: Arc<UnreadBytes>,
 }
 
 /// What a call holds until its response has gone out.
-pub(crate) struct Held {
+pub(crate) struct CallResources {
     /// Unless the exit need not wait for it.
     pub guard: Option<RequestGuard>,
     pub memory: MemoryReservation,
 }
 
-impl Held {
+impl CallResources {
     pub fn has_content(&mut self, content: &Content) {
         if let Content::Message(message) = content {
             self.memory.grow(message.size());
@@ -286,7 +290,7 @@ impl Held {
 }
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
-pub(crate) enum Begun {
+pub(crate) enum CallStart {
     /// It waits for the server to start.
     Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
     Answering(Answering),
@@ -297,13 +301,13 @@ async fn begin_when_started(
     context: Arc<ConnectionContext>,
     route: Option<Route>,
     incoming: Incoming,
-    mut told: Told,
-) -> Begun {
+    mut told: CallRecord,
+) -> CallStart {
     let dispatcher = &context.dispatcher;
     if !dispatcher.state.engine.availability().started().await {
-        return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
+        return CallStart::Answered(told.refused(Status::unavailable(STARTING)).into_http());
     }
-    Begun::Answering(dispatcher.answering(route, incoming, &context, told))
+    CallStart::Answering(dispatcher.answering(route, incoming, &context, told))
 }
 
 async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {

@@ -16,13 +16,13 @@ const DROPPED: usize = 64 << 10;
 
 /// The last frame of a connection, which is sent at the next place for one; then the connection ends.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct GracefulClose {
     frame: Vec<u8>,
     sent: usize,
     is_complete: bool,
 }
 
-impl Farewell {
+impl GracefulClose {
     /// `last_stream`: calls up to this one may have been worked on.
     pub fn too_many_pings(last_stream: u32) -> Self {
         let reason = b"too_many_pings";

@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use crate::{
-    farewell::Farewell,
+    farewell::GracefulClose,
     frames::{Frame, FrameReader, Kind},
     pings::Pings,
     timer::{self, Timer},
-    unread::{STEP, Unread},
+    unread::{STEP, UnreadBytes},
 };
 
 /// What frames other than those of calls may cost: this much at once ...
@@ -38,24 +38,24 @@ const SENT_PER_COST: usize = 4 << 10;
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// A connection's stream, of which no more is read than the server can deal with.
-pub(crate) struct Guarded<S> {
+pub(crate) struct GuardedStream<S> {
     stream: S,
     frames: FrameReader,
     allowance: Allowance,
     pings: Pings,
     activity: Arc<Activity>,
-    unread: Arc<Unread>,
+    unread: Arc<UnreadBytes>,
     budget: Arc<MemoryBudget>,
     pause: Option<Timer>,
-    farewell: Option<Farewell>,
+    farewell: Option<GracefulClose>,
 }
 
-impl<S> Guarded<S> {
+impl<S> GuardedStream<S> {
     pub fn new(
         stream: S,
         pings: Pings,
         activity: Arc<Activity>,
-        unread: Arc<Unread>,
+        unread: Arc<UnreadBytes>,
         budget: &Arc<MemoryBudget>,
     ) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl<S> Guarded<S> {
         });
         if has_too_many_pings {
             let last = frames.last_stream();
-            self.farewell.get_or_insert_with(|| Farewell::too_many_pings(last));
+            self.farewell.get_or_insert_with(|| GracefulClose::too_many_pings(last));
         }
         if data > 0 {
             unread.received(data);
@@ -154,7 +154,7 @@ impl Allowance {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -181,7 +181,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -243,8 +243,8 @@ mod tests {
         let budget = MemoryBudget::unlimited();
         let pings = Pings::new(PingRules { max_strikes: 0, ..PingRules::default() });
         let activity = Arc::new(Activity::new(Arc::default(), Framing::Sequential));
-        let unread = Unread::new(MOST_UNREAD, &budget);
-        let mut guarded = Guarded::new(&all[..], pings, activity, unread, &budget);
+        let unread = UnreadBytes::new(MOST_UNREAD, &budget);
+        let mut guarded = GuardedStream::new(&all[..], pings, activity, unread, &budget);
         let start = Instant::now();
         let mut read = Vec::new();
         guarded.read_to_end(&mut read).await.expect("in memory");

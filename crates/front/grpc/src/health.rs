@@ -34,7 +34,7 @@ const SERVICES: [&str; 5] = [
 #[derive(Clone)]
 pub(crate) struct HealthService {
     state: Arc<ServerState>,
-    last: Arc<LastLook>,
+    last: Arc<LastReadiness>,
 }
 
 impl HealthService {
@@ -88,12 +88,12 @@ impl HealthService {
         found.map(response).ok_or_else(unknown)
     }
 
-    pub fn watch(&self, request: HealthCheckRequest) -> Result<Watch, Status> {
+    pub fn watch(&self, request: HealthCheckRequest) -> Result<HealthWatch, Status> {
         let name = checked_name(request)?;
         let guard = self.state.begin_watch()?;
         let mut timer = tokio::time::interval(WATCH_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Watch {
+        Ok(HealthWatch {
             state: self.state.clone(),
             last: self.last.clone(),
             model: (!SERVICES.contains(&name.as_str())).then_some(name),
@@ -106,9 +106,9 @@ impl HealthService {
 
 /// What was seen last, for all who watch: readiness is a question to every model.
 #[derive(Default)]
-struct LastLook(Mutex<Option<(Instant, ServingStatus)>>);
+struct LastReadiness(Mutex<Option<(Instant, ServingStatus)>>);
 
-impl LastLook {
+impl LastReadiness {
     fn status(&self, state: &ServerState) -> ServingStatus {
         let mut last = self.0.lock_unpoisoned();
         match *last {
@@ -124,9 +124,9 @@ impl LastLook {
 
 /// The status when the call begins, and each that is another; UNAVAILABLE when the server exits, after which there can
 /// be no other.
-pub(crate) struct Watch {
+pub(crate) struct HealthWatch {
     state: Arc<ServerState>,
-    last: Arc<LastLook>,
+    last: Arc<LastReadiness>,
     /// `None`: the server itself is watched.
     model: Option<String>,
     told: Option<ServingStatus>,
@@ -134,7 +134,7 @@ pub(crate) struct Watch {
     _guard: RequestGuard,
 }
 
-impl Watch {
+impl HealthWatch {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<HealthCheckResponse, Status>> {
         loop {
             ready!(self.timer.poll_tick(cx));

@@ -17,12 +17,12 @@ use tonic::Status;
 use crate::{
     compression::decompress,
     message::{MaxLength, Message, PREFIX_LEN, over_budget},
-    patience::Patience,
+    patience::ReceiveTimeout,
     state::ServerState,
     unread::Reader,
 };
 
-pub(crate) enum Received {
+pub(crate) enum ReceivedMessage {
     Plain(Message),
     Compressed(Message, CompressionFormat),
 }
@@ -35,9 +35,9 @@ pub(crate) struct Messages {
     /// What has come and is no message yet.
     received: Pieces,
     /// The message that is coming.
-    announced: Option<Announced>,
+    announced: Option<MessagePrefix>,
     /// That of a unary call, until the request has ended.
-    only: Option<Received>,
+    only: Option<ReceivedMessage>,
     /// How messages that are flagged for it are compressed.
     format: Option<CompressionFormat>,
     /// The message that came last, on another thread.
@@ -45,12 +45,12 @@ pub(crate) struct Messages {
     max_length: MaxLength,
     /// Of `received`.
     memory: MemoryReservation,
-    patience: Patience,
+    patience: ReceiveTimeout,
     state: Arc<ServerState>,
 }
 
 #[derive(Clone, Copy)]
-struct Announced {
+struct MessagePrefix {
     length: usize,
     is_compressed: bool,
 }
@@ -74,7 +74,7 @@ impl Messages {
             decompressing: None,
             max_length,
             memory: state.options.memory.reservation(),
-            patience: Patience::new(state.options.limits.settings()),
+            patience: ReceiveTimeout::new(state.options.limits.settings()),
             state: state.clone(),
         }
     }
@@ -89,8 +89,8 @@ impl Messages {
             }
             match self.take_message() {
                 Err(status) => return Poll::Ready(Some(Err(status))),
-                Ok(Some(Received::Plain(message))) => return Poll::Ready(Some(Ok(message))),
-                Ok(Some(Received::Compressed(message, format))) => {
+                Ok(Some(ReceivedMessage::Plain(message))) => return Poll::Ready(Some(Ok(message))),
+                Ok(Some(ReceivedMessage::Compressed(message, format))) => {
                     self.decompressing = Some(self.decompress(message, format));
                     continue;
                 }
@@ -107,7 +107,7 @@ impl Messages {
     }
 
     /// The one message of a unary call, as it came.
-    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received, Status>> {
+    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReceivedMessage, Status>> {
         loop {
             if self.only.is_none() {
                 self.only = self.take_message()?;
@@ -125,8 +125,8 @@ impl Messages {
     /// The same, decompressed.
     pub async fn only(mut self) -> Result<Message, Status> {
         match poll_fn(|cx| self.poll_only(cx)).await? {
-            Received::Plain(message) => Ok(message),
-            Received::Compressed(message, format) => self.decompress(message, format).await,
+            ReceivedMessage::Plain(message) => Ok(message),
+            ReceivedMessage::Compressed(message, format) => self.decompress(message, format).await,
         }
     }
 
@@ -137,26 +137,26 @@ impl Messages {
         )
     }
 
-    fn take_message(&mut self) -> Result<Option<Received>, Status> {
+    fn take_message(&mut self) -> Result<Option<ReceivedMessage>, Status> {
         if self.announced.is_none() && self.received.remaining() >= PREFIX_LEN {
             self.announced = Some(self.read_prefix()?);
         }
-        let is_there = |announced: &Announced| self.received.remaining() >= announced.length;
-        let Some(Announced { length, is_compressed }) = self.announced.filter(is_there) else {
+        let is_there = |announced: &MessagePrefix| self.received.remaining() >= announced.length;
+        let Some(MessagePrefix { length, is_compressed }) = self.announced.filter(is_there) else {
             return Ok(None);
         };
         self.announced = None;
         let bytes = self.received.split_to(length);
         let message = Message { bytes, memory: self.split_memory(length) };
         if !is_compressed {
-            return Ok(Some(Received::Plain(message)));
+            return Ok(Some(ReceivedMessage::Plain(message)));
         }
         let format = self.format.ok_or_else(|| {
             Status::internal(
                 "a message is flagged as compressed, but grpc-encoding does not say how",
             )
         })?;
-        Ok(Some(Received::Compressed(message, format)))
+        Ok(Some(ReceivedMessage::Compressed(message, format)))
     }
 
     /// What stays is counted for what stays.
@@ -168,7 +168,7 @@ impl Messages {
         taken
     }
 
-    fn read_prefix(&mut self) -> Result<Announced, Status> {
+    fn read_prefix(&mut self) -> Result<MessagePrefix, Status> {
         let flag = self.received.get_u8();
         let length = usize::try_from(self.received.get_u32()).unwrap_or(usize::MAX);
         if flag > 1 {
@@ -176,7 +176,7 @@ impl Messages {
             return Err(Status::internal(text));
         }
         self.max_length.check(length)?;
-        Ok(Announced { length, is_compressed: flag == 1 })
+        Ok(MessagePrefix { length, is_compressed: flag == 1 })
     }
 
     /// Takes what has come; `false` at the end.

@@ -19,14 +19,14 @@ const KEPT: usize = 4;
 /// Futures of one kind, each polled when it was woken.
 pub(crate) struct OpenCalls<F> {
     wake_ups: Arc<Wakeups>,
-    places: Vec<Option<Place<F>>>,
+    places: Vec<Option<OpenCall<F>>>,
     /// Those whose call has ended and that have kept their memory ...
     kept: Vec<usize>,
     /// ... and those that have not.
     empty: Vec<usize>,
 }
 
-struct Place<F> {
+struct OpenCall<F> {
     call: Pin<Box<Option<F>>>,
     part: Arc<Part>,
     /// Of `part`.
@@ -47,7 +47,7 @@ impl<F: Future<Output = ()>> OpenCalls<F> {
             None => {
                 let part = Part::new(&self.wake_ups, index);
                 let waker = part.clone().into();
-                *entry = Some(Place { call: Box::pin(Some(call)), part, waker });
+                *entry = Some(OpenCall { call: Box::pin(Some(call)), part, waker });
             }
         }
         self.poll(index);

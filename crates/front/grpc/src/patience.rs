@@ -13,14 +13,14 @@ use crate::timer::{self, Timer};
 ///
 /// A timer is set only where there is nothing to do but wait.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ReceiveTimeout {
     window: Duration,
     bytes_per_second: u64,
     moved: usize,
     timer: Option<Timer>,
 }
 
-impl Patience {
+impl ReceiveTimeout {
     pub fn new(settings: &ConnectionSettings) -> Self {
         Self {
             window: settings.progress_timeout,

@@ -18,7 +18,7 @@ use crate::{
     infer::{MessageForm, Running, count_answer, is_heavy_answer},
     message::prefix,
     status::status_of,
-    told::Told,
+    told::CallRecord,
 };
 
 pub(crate) struct Reply {
@@ -30,21 +30,21 @@ pub(crate) struct Reply {
 /// What a reply takes beside its tensors and its id, about.
 pub(crate) const REPLY_WEIGHT: usize = 2 << 10;
 
-pub(crate) struct Outgoing {
-    reply: Rendered,
+pub(crate) struct OutgoingReply {
+    reply: RenderedReply,
     /// Bytes of the response that are counted to the stream until it is sent.
     pub size: usize,
 }
 
-enum Rendered {
+enum RenderedReply {
     Ready(Box<Reply>),
     Rendering(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
 /// A request of a stream whose final response has not come.
-pub(crate) struct Open {
+pub(crate) struct OpenRequest {
     pub id: String,
-    pub told: Told,
+    pub told: CallRecord,
     /// As the client wrote it: empty when it left the choice to the server.
     pub version: String,
     pub running: Arc<Running>,
@@ -55,35 +55,35 @@ pub(crate) struct Open {
     pub size: usize,
 }
 
-impl Open {
+impl OpenRequest {
     /// The reply of an ordinary model, which answers once.
-    pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> Outgoing {
+    pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> OutgoingReply {
         received.response.result.get_or_insert_with(|| Err(Error::unanswered()));
         received.response.is_final = true;
         let size = REPLY_WEIGHT + self.id.len() + size_of(&received.response);
         let unanswered = || self.named_as().failure(&Error::unanswered(), true, 0);
         let reply = self.reply(received, options);
-        reply.unwrap_or_else(|| Outgoing::ready(unanswered())).with_size(size)
+        reply.unwrap_or_else(|| OutgoingReply::ready(unanswered())).with_size(size)
     }
 
     /// The reply; `None` for an end without a response, unless the client asked for those.
-    pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<Outgoing> {
+    pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<OutgoingReply> {
         let weight = received.weight();
         let is_final = received.response.is_final;
         let Some(result) = received.response.result else {
             let item = (is_final && self.running.plan().wants_empty_final())
                 .then(|| Ok(self.named_as().message(String::new(), is_final)));
-            return item.map(|item| Outgoing::ready(Reply { item, weight }));
+            return item.map(|item| OutgoingReply::ready(Reply { item, weight }));
         };
         let (named, form) = (self.named_as(), self.form);
         let envelope = Envelope::Stream { is_final };
         if !is_heavy_answer(self.running.plan(), &result) {
             let rendered = form.render(&self.running, result, envelope);
-            return Some(Outgoing::ready(named.reply(rendered, is_final, weight)));
+            return Some(OutgoingReply::ready(named.reply(rendered, is_final, weight)));
         }
         let mut memory = options.memory.reservation();
         if let Err(error) = count_answer(self.running.plan(), &result, &mut memory) {
-            return Some(Outgoing::ready(named.reply(Err(error.into()), is_final, weight)));
+            return Some(OutgoingReply::ready(named.reply(Err(error.into()), is_final, weight)));
         }
         let running = self.running.clone();
         let rendered = options.heavy_work.run(move || form.render(&running, result, envelope));
@@ -92,11 +92,11 @@ impl Open {
             drop(memory);
             named.reply(rendered, is_final, weight)
         };
-        Some(Outgoing { reply: Rendered::Rendering(Box::pin(rendering)), size: 0 })
+        Some(OutgoingReply { reply: RenderedReply::Rendering(Box::pin(rendering)), size: 0 })
     }
 
-    fn named_as(&self) -> Named {
-        Named {
+    fn named_as(&self) -> ReplyNames {
+        ReplyNames {
             id: self.id.clone(),
             model: self.running.model().config().name().clone(),
             version: self.version.clone(),
@@ -106,9 +106,9 @@ impl Open {
     }
 }
 
-impl Outgoing {
+impl OutgoingReply {
     pub fn ready(reply: Reply) -> Self {
-        Self { reply: Rendered::Ready(Box::new(reply)), size: 0 }
+        Self { reply: RenderedReply::Ready(Box::new(reply)), size: 0 }
     }
 
     pub fn with_size(self, size: usize) -> Self {
@@ -116,17 +116,17 @@ impl Outgoing {
     }
 
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Rendered::Rendering(rendering) = &mut self.reply {
+        if let RenderedReply::Rendering(rendering) = &mut self.reply {
             let reply = ready!(rendering.as_mut().poll(cx));
-            self.reply = Rendered::Ready(Box::new(reply));
+            self.reply = RenderedReply::Ready(Box::new(reply));
         }
         Poll::Ready(())
     }
 
     pub fn into_reply(self) -> Option<Reply> {
         match self.reply {
-            Rendered::Ready(reply) => Some(*reply),
-            Rendered::Rendering(_) => None,
+            RenderedReply::Ready(reply) => Some(*reply),
+            RenderedReply::Rendering(_) => None,
         }
     }
 }
@@ -137,7 +137,7 @@ fn size_of(response: &Response) -> usize {
     response.byte_size()
 }
 
-struct Named {
+struct ReplyNames {
     id: String,
     model: Arc<str>,
     version: String,
@@ -145,7 +145,7 @@ struct Named {
     form: MessageForm,
 }
 
-impl Named {
+impl ReplyNames {
     fn reply(self, rendered: Result<Vec<Bytes>, Error>, is_final: bool, weight: usize) -> Reply {
         match rendered {
             Ok(pieces) => Reply { item: Ok(pieces), weight },

@@ -10,7 +10,7 @@ use galatea_frontend::ConnectionSettings;
 use h2::{Reason, SendStream, server::SendResponse};
 use http::Response;
 
-use crate::{content::Content, patience::Patience, piece::Piece};
+use crate::{content::Content, patience::ReceiveTimeout, piece::Piece};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
@@ -28,7 +28,7 @@ pub(crate) struct Sending {
     content: Content,
     /// A piece that waits until the client takes some of it.
     waiting: Option<Bytes>,
-    patience: Patience,
+    patience: ReceiveTimeout,
 }
 
 impl Sending {
@@ -43,7 +43,7 @@ impl Sending {
         let stream = respond.send_response(Response::from_parts(head, ()), is_all);
         let stream = stream.inspect_err(|_| respond.send_reset(Reason::INTERNAL_ERROR))?;
         // Of a piece that a slow client takes byte by byte nothing is seen before its end: any progress will do.
-        let patience = Patience::with_any_progress(settings);
+        let patience = ReceiveTimeout::with_any_progress(settings);
         Ok((!is_all).then_some(Self { stream, content, waiting: None, patience }))
     }
 

@@ -8,10 +8,10 @@ use crate::{
     call::Call,
     connection::{self, Connection, ConnectionError},
     dispatch::{ConnectionContext, Dispatcher},
-    guard::Guarded,
+    guard::GuardedStream,
     keep_alive::KeepAliveRules,
     pings::{PingRules, Pings},
-    unread::Unread,
+    unread::UnreadBytes,
 };
 use galatea_engine::Engine;
 use galatea_frontend::{
@@ -78,9 +78,9 @@ impl Protocol for GrpcService {
     ) -> Result<(), ConnectionError> {
         let options = &self.dispatcher.state.options;
         let memory = &options.memory;
-        let unread = Unread::new(connection::MOST_UNREAD, memory);
+        let unread = UnreadBytes::new(connection::MOST_UNREAD, memory);
         let pings = Pings::new(self.pings);
-        let stream = Guarded::new(stream, pings, activity.clone(), unread.clone(), memory);
+        let stream = GuardedStream::new(stream, pings, activity.clone(), unread.clone(), memory);
         let dispatcher = self.dispatcher.clone();
         let account = options.client_limits.connection();
         let context =

@@ -25,7 +25,7 @@ use crate::{
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
     timer::{self, Timer},
-    told::Told,
+    told::CallRecord,
 };
 
 /// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
@@ -52,14 +52,14 @@ pub(crate) struct InferStream {
     /// How the stream ends once the requests that it had are answered, unless well.
     end: Option<Status>,
     /// The request that was read last, on another thread.
-    preparing: Option<Preparing>,
+    preparing: Option<PreparingReply>,
     /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
     /// before the model had the request never do.
     is_strict: bool,
     deadline: Option<Timer>,
     responses: ResponseReceiver,
     /// Requests answered in order, from number `first_ordered` on.
-    ordered: VecDeque<Ordered>,
+    ordered: VecDeque<OrderedItem>,
     first_ordered: u64,
     /// Requests of decoupled models whose final response has not come.
     decoupled: HashMap<u64, Open>,
@@ -72,7 +72,7 @@ pub(crate) struct InferStream {
     memory: MemoryReservation,
     is_done: bool,
     /// Of the call; each request has its own.
-    told: Told,
+    told: CallRecord,
     /// While there are requests without their responses: the exit waits for those, and not for a stream that is merely open.
     in_flight: Option<RequestGuard>,
     _open: RequestGuard,
@@ -83,7 +83,7 @@ pub(crate) struct InferStream {
     clippy::large_enum_variant,
     reason = "a box would be an allocation for each request of a stream, and few of them wait"
 )]
-enum Ordered {
+enum OrderedItem {
     Running(Open),
     Answered(Outgoing),
 }
@@ -98,7 +98,7 @@ struct Read {
     subject: Subject,
 }
 
-type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
+type PreparingReply = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 
 type Item = Result<Vec<Bytes>, Status>;
 
@@ -110,7 +110,7 @@ impl InferStream {
         InferHead { deadline, format }: InferHead,
         messages: Messages,
         sender: Sender,
-        told: Told,
+        told: CallRecord,
     ) -> Self {
         let is_strict = headers.get("triton_grpc_error").is_some_and(|v| v == "true");
         let options = &state.options;
@@ -216,7 +216,7 @@ impl InferStream {
     fn start_ordered(&mut self, read: Read) {
         let key = ResponseKey::Ordered(self.first_ordered + self.ordered.len() as u64);
         match self.submit(key, read) {
-            Ok(open) => self.ordered.push_back(Ordered::Running(open)),
+            Ok(open) => self.ordered.push_back(OrderedItem::Running(open)),
             Err(refusal) => self.answer_next_ordered(refusal),
         }
     }
@@ -262,7 +262,7 @@ impl InferStream {
     fn answer_next_ordered(&mut self, reply: Outgoing) {
         self.outstanding += reply.size;
         self.memory.grow(reply.size);
-        self.ordered.push_back(Ordered::Answered(reply));
+        self.ordered.push_back(OrderedItem::Answered(reply));
         self.release_ordered();
     }
 
@@ -289,14 +289,14 @@ impl InferStream {
     fn sort_ordered(&mut self, number: u64, received: KeyedResponse) {
         let index = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
-        if let Ordered::Running(open) = entry {
+        if let OrderedItem::Running(open) = entry {
             self.outstanding -= open.size;
             open.told.has_response(&received.response.result);
             open.told.ended(None);
             let reply = open.only_reply(received, &self.state.options);
             self.outstanding += reply.size;
             self.memory.grow(reply.size);
-            *entry = Ordered::Answered(reply);
+            *entry = OrderedItem::Answered(reply);
             self.release_ordered();
         }
     }
@@ -320,10 +320,10 @@ impl InferStream {
 
     /// Responses leave the order as soon as none is before them.
     fn release_ordered(&mut self) {
-        while let Some(Ordered::Answered(_)) = self.ordered.front() {
+        while let Some(OrderedItem::Answered(_)) = self.ordered.front() {
             self.first_ordered += 1;
             self.responses.await_ordered(self.first_ordered);
-            if let Some(Ordered::Answered(reply)) = self.ordered.pop_front() {
+            if let Some(OrderedItem::Answered(reply)) = self.ordered.pop_front() {
                 self.ready.push_back(reply);
             }
         }

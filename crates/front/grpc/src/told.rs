@@ -15,20 +15,20 @@ const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
 const UNKNOWN_CALL: &str = "an unknown gRPC call";
 
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CallRecord {
     pub exchange: Exchange,
     name: &'static str,
     /// Of the response that failed last.
     status: tonic::Code,
 }
 
-impl Default for Told {
+impl Default for CallRecord {
     fn default() -> Self {
         Self { exchange: Exchange::default(), name: UNKNOWN_CALL, status: tonic::Code::Ok }
     }
 }
 
-impl Told {
+impl CallRecord {
     pub fn begin<B>(
         requests: &RequestLog,
         peer: Peer,

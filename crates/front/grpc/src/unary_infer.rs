@@ -26,33 +26,33 @@ use crate::{
     state::ServerState,
     status::status_of,
     timer::{self, Timer},
-    told::Told,
+    told::CallRecord,
 };
 
 pub(crate) struct UnaryInfer {
     state: Arc<ServerState>,
     head: InferHead,
     sender: Sender,
-    told: Told,
-    stage: Stage,
+    told: CallRecord,
+    stage: InferStage,
 }
 
 /// What is waited for. What is done elsewhere is in a box: it is long, and seldom.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls begin with the large kind")]
-enum Stage {
+enum InferStage {
     Message(Messages),
     Unpacked(Decompressing),
     /// Read by another thread.
-    Decoded(Elsewhere<Result<(Result<Decoded>, Subject)>>),
-    Answer(Executing),
+    Decoded(BoxedStep<Result<(Result<Decoded>, Subject)>>),
+    Answer(RunningInfer),
     /// Written, or compressed, by another thread.
-    Written(Elsewhere<Result<MessageBody, Status>>),
+    Written(BoxedStep<Result<MessageBody, Status>>),
 }
 
-type Elsewhere<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedStep<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type ModelAnswer = Result<InferResponse>;
 
-struct Executing {
+struct RunningInfer {
     answer: UnaryAnswer,
     /// Until the answer is there.
     running: Option<Running>,
@@ -65,9 +65,9 @@ impl UnaryInfer {
         head: InferHead,
         messages: Messages,
         sender: Sender,
-        told: Told,
+        told: CallRecord,
     ) -> Self {
-        Self { state, head, sender, told, stage: Stage::Message(messages) }
+        Self { state, head, sender, told, stage: InferStage::Message(messages) }
     }
 
     /// The response. Dropped before it is there, it cancels the request.
@@ -85,22 +85,22 @@ impl UnaryInfer {
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<MessageBody, Status>> {
         loop {
             match &mut self.stage {
-                Stage::Message(messages) => match ready!(messages.poll_only(cx))? {
+                InferStage::Message(messages) => match ready!(messages.poll_only(cx))? {
                     Received::Plain(message) => self.decode(message)?,
                     Received::Compressed(message, format) => {
-                        self.stage = Stage::Unpacked(messages.decompress(message, format));
+                        self.stage = InferStage::Unpacked(messages.decompress(message, format));
                     }
                 },
-                Stage::Unpacked(message) => {
+                InferStage::Unpacked(message) => {
                     let message = ready!(message.as_mut().poll(cx))?;
                     self.decode(message)?;
                 }
-                Stage::Decoded(decoded) => {
+                InferStage::Decoded(decoded) => {
                     let decoded = ready!(decoded.as_mut().poll(cx));
                     let (decoded, subject) = decoded.map_err(|e| status_of(&e))?;
                     self.submit(decoded, subject)?;
                 }
-                Stage::Answer(executing) => {
+                InferStage::Answer(executing) => {
                     let answer = ready!(executing.poll(cx))?;
                     let Some(running) = executing.running.take() else {
                         return Poll::Ready(Err(status_of(&Error::unanswered())));
@@ -109,7 +109,7 @@ impl UnaryInfer {
                         return Poll::Ready(Ok(body));
                     }
                 }
-                Stage::Written(written) => return written.as_mut().poll(cx),
+                InferStage::Written(written) => return written.as_mut().poll(cx),
             }
         }
     }
@@ -126,7 +126,7 @@ impl UnaryInfer {
                 (decoded, subject)
             };
             let decoded = self.state.options.heavy_work.run(decode);
-            self.stage = Stage::Decoded(Box::pin(async { Ok(decoded.await?) }));
+            self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
             return Ok(());
         }
         let (engine, sender) = (&self.state.engine, &mut self.sender);
@@ -142,7 +142,7 @@ impl UnaryInfer {
         let submitted = decoded.and_then(|decoded| decoded.submit_unary(exchange));
         let (running, answer) = submitted.map_err(|e| status_of(&e))?;
         let deadline = self.head.deadline.map(|at| timer::at(at.into()));
-        self.stage = Stage::Answer(Executing { answer, running: Some(running), deadline });
+        self.stage = InferStage::Answer(RunningInfer { answer, running: Some(running), deadline });
         Ok(())
     }
 
@@ -162,12 +162,12 @@ impl UnaryInfer {
             return Ok(Some(MessageBody::new(pieces.map_err(|e| status_of(&e))?)));
         }
         let written = write_elsewhere(self.state.clone(), answer, running, self.head.format);
-        self.stage = Stage::Written(Box::pin(written));
+        self.stage = InferStage::Written(Box::pin(written));
         Ok(None)
     }
 }
 
-impl Executing {
+impl RunningInfer {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ModelAnswer, Status>> {
         if let Poll::Ready(answer) = Pin::new(&mut self.answer).poll(cx) {
             return Poll::Ready(Ok(answer));

@@ -14,7 +14,7 @@ pub(crate) const STEP: usize = 64 << 10;
 ///
 /// What was received for calls that ended early is counted too, until no call is open: it is gone by then.
 #[derive(Debug, Default)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadBytes {
     received: AtomicUsize,
     read: AtomicUsize,
     readers: AtomicUsize,
@@ -25,7 +25,7 @@ pub(crate) struct Unread {
     memory: Mutex<MemoryReservation>,
 }
 
-impl Unread {
+impl UnreadBytes {
     /// Of a connection that may have `most` bytes unread.
     pub fn new(most: usize, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self { most, memory: Mutex::new(budget.reservation()), ..Self::default() })
@@ -69,7 +69,7 @@ impl Unread {
 
 /// A call that reads what was received for it.
 #[derive(Debug)]
-pub(crate) struct Reader(Arc<Unread>);
+pub(crate) struct Reader(Arc<UnreadBytes>);
 
 impl Reader {
     pub fn has_read(&self, bytes: usize) {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn what_waits_unread_is_counted_and_forgotten_with_the_last_call() {
         let budget = MemoryBudget::new(1);
-        let unread = Unread::new(100 * STEP, &budget);
+        let unread = UnreadBytes::new(100 * STEP, &budget);
         let (first, second) = (unread.reader(), unread.reader());
         unread.received(STEP - 1);
         assert_eq!((unread.bytes(), budget.used()), (STEP - 1, 0));

@@ -16,7 +16,7 @@ use crate::{
 /// The format of a request's body, if it has one; `Err` for one that the server does not understand.
 pub(crate) fn format_of_request(
     headers: &RequestHead,
-) -> Result<Option<CompressionFormat>, Unknown> {
+) -> Result<Option<CompressionFormat>, UnknownCoding> {
     headers.get("content-encoding").map_or(Ok(None), named)
 }
 
@@ -34,12 +34,12 @@ pub(crate) fn format_for_response(headers: &RequestHead) -> Option<CompressionFo
 
 /// A coding that the server does not have.
 #[derive(Debug)]
-pub(crate) struct Unknown;
+pub(crate) struct UnknownCoding;
 
-fn named(name: &[u8]) -> Result<Option<CompressionFormat>, Unknown> {
+fn named(name: &[u8]) -> Result<Option<CompressionFormat>, UnknownCoding> {
     match name {
         b"identity" => Ok(None),
-        name => CompressionFormat::named(name).map(Some).ok_or(Unknown),
+        name => CompressionFormat::named(name).map(Some).ok_or(UnknownCoding),
     }
 }
 

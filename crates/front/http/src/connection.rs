@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     mut closing: Closing,
 ) -> Result<(), ConnectionError> {
     let mut closing = pin!(async move { closing.wait().await });
-    let (mut head, mut course) = (RequestHead::default(), Course::default());
+    let (mut head, mut course) = (RequestHead::default(), ConnectionHistory::default());
     loop {
         match next_head(connection, &mut head, &mut course, closing.as_mut()).await {
             Ok(true) => {}
@@ -56,7 +56,7 @@ pub(crate) async fn serve(
 
 /// What the requests of a connection have said about it.
 #[derive(Debug)]
-struct Course {
+struct ConnectionHistory {
     /// Of the last request.
     version: Version,
     keeps_alive: bool,
@@ -65,13 +65,13 @@ struct Course {
     is_closing: bool,
 }
 
-impl Default for Course {
+impl Default for ConnectionHistory {
     fn default() -> Self {
         Self { version: Version::Http11, keeps_alive: true, has_answered: false, is_closing: false }
     }
 }
 
-impl Course {
+impl ConnectionHistory {
     fn begin(&mut self, head: &RequestHead) {
         self.version = head.version();
         self.keeps_alive &= head.keeps_alive() && !self.is_closing;
@@ -99,7 +99,7 @@ impl Course {
 async fn next_head(
     connection: &Connection,
     head: &mut RequestHead,
-    course: &mut Course,
+    course: &mut ConnectionHistory,
     mut closing: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<bool, ConnectionError> {
     poll_fn(|context| {
@@ -138,7 +138,8 @@ async fn refuse(
 ) -> Result<(), ConnectionError> {
     let Some(status) = error.status() else { return Ok(()) };
     let mut response = ResponseHead::new(status);
-    Course { version, keeps_alive: false, ..Course::default() }.announce(&mut response);
+    ConnectionHistory { version, keeps_alive: false, ..ConnectionHistory::default() }
+        .announce(&mut response);
     response.write(version, &Method::GET, Some(0), connection.io.lock_unpoisoned().output.text());
     poll_fn(|context| connection.io.lock_unpoisoned().poll_shutdown(context)).await?;
     Ok(())
@@ -149,7 +150,7 @@ async fn refuse(
 async fn send(
     connection: &Connection,
     activity: &Arc<Activity>,
-    (head, course): (&RequestHead, &Course),
+    (head, course): (&RequestHead, &ConnectionHistory),
     mut response: Response,
 ) -> Result<bool, ConnectionError> {
     let keeps_alive = course.announce(&mut response.head);

@@ -17,7 +17,7 @@ use crate::{
     options::HttpOptions,
     request::{
         admission,
-        received::{Received, call_of},
+        received::{ReceivedRequest, call_of},
         route::{self, ModelAction, Route},
         same_site,
     },
@@ -79,7 +79,7 @@ impl Service {
         connection: &Arc<Connection>,
     ) -> Response {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(head, activity, connection, &self.state);
+        let mut received = ReceivedRequest::new(head, activity, connection, &self.state);
         // Pinned where it is made: it is long, and would be moved else.
         let response = match &self.content {
             Content::Inference => {
@@ -107,7 +107,7 @@ impl Service {
     }
 
     /// Tells what became of the request; of one that is answered bit by bit its body does, at its end.
-    fn tell(&self, received: &mut Received<'_>, response: &mut Response) {
+    fn tell(&self, received: &mut ReceivedRequest<'_>, response: &mut Response) {
         let mut exchange = std::mem::take(&mut received.exchange);
         let status = response.head.status;
         match &mut response.body {
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    async fn dispatch(&self, received: &mut Received<'_>) -> Response {
+    async fn dispatch(&self, received: &mut ReceivedRequest<'_>) -> Response {
         let head = received.sender.head;
         match route::parse(head.path()) {
             Some(route) => self.answer(route, head.method(), received).await,
@@ -140,7 +140,7 @@ impl Service {
     async fn dispatch_cloud(
         &self,
         front_end: &CloudFrontEnd,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         let head = received.sender.head;
         let redirect = CloudFrontEnd::redirect_of(head);
@@ -163,7 +163,7 @@ impl Service {
         &self,
         models: &SageMakerModels,
         call: ModelsCall<'_>,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT, false)
         {
@@ -181,7 +181,7 @@ impl Service {
         }
     }
 
-    fn answer_metrics(&self, received: &mut Received<'_>) -> Response {
+    fn answer_metrics(&self, received: &mut ReceivedRequest<'_>) -> Response {
         if let Some(refusal) =
             admission::refusal(&self.state, received, Action::Metrics, TEXT, false)
         {
@@ -214,7 +214,7 @@ impl Service {
         &self,
         route: Route<'_>,
         method: &Method,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         note_subject(route, &mut received.exchange);
         let (rules, error_type) = (route.rules(), route.early_error_type());

@@ -160,7 +160,7 @@ impl RequestHead {
         head: &[u8],
         headers: &[httparse::Header<'_>],
     ) -> Result<(), HeadError> {
-        let mut meaning = Meaning::new(self.version);
+        let mut meaning = HeaderMeaning::new(self.version);
         self.lines.clear();
         for header in headers {
             let line = Line {
@@ -244,7 +244,7 @@ const CONTENT_LENGTH: &str = "content-length";
 
 /// What the headers say about the body and the connection.
 #[derive(Default)]
-struct Meaning {
+struct HeaderMeaning {
     version: Version,
     has_host: bool,
     has_length: bool,
@@ -258,7 +258,7 @@ struct Meaning {
     expects_continue: bool,
 }
 
-impl Meaning {
+impl HeaderMeaning {
     fn new(version: Version) -> Self {
         Self { version, keeps_alive: version == Version::Http11, ..Self::default() }
     }

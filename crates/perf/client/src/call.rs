@@ -6,7 +6,7 @@ use crate::OutputTensor;
 
 /// How much of a response is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepResponse {
     /// Only whether the request succeeded.
     #[default]
     Nothing,
@@ -19,7 +19,7 @@ pub enum Keep {
 pub struct Reply {
     /// When the steps of the call took place.
     pub times: CallTimes,
-    /// Empty with [`Keep::Nothing`].
+    /// Empty with [`KeepResponse::Nothing`].
     pub outputs: Vec<OutputTensor>,
 }
 
@@ -54,6 +54,6 @@ pub struct StreamReply {
     pub is_final: bool,
     /// It has no outputs, as the response has that only marks the end.
     pub is_empty: bool,
-    /// Empty with [`Keep::Nothing`].
+    /// Empty with [`KeepResponse::Nothing`].
     pub outputs: Vec<OutputTensor>,
 }

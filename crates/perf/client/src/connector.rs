@@ -5,7 +5,7 @@ use std::rc::Rc;
 use galatea_types::{Code, Error, Result};
 
 use crate::{
-    Admin, InferMark, InferTemplate, Keep, OutputTensor, PreparedInfer, Protocol, Reply,
+    Admin, InferMark, InferTemplate, KeepResponse, OutputTensor, PreparedInfer, Protocol, Reply,
     StreamReceiver, StreamReply, StreamSender, Target, TensorMetadata,
     admin::AdminKind,
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
@@ -133,7 +133,7 @@ impl Responses {
         match &mut self.kind {
             ResponsesKind::Http(events, outputs) => events.next(outputs).await,
             ResponsesKind::Grpc(receiver) => loop {
-                match receiver.next(Keep::Outputs).await.transpose()? {
+                match receiver.next(KeepResponse::Outputs).await.transpose()? {
                     None => return Ok(None),
                     Some(StreamReply { error: Some(error), .. }) => {
                         return Err(Error::new(Code::Unknown, error));
@@ -167,7 +167,7 @@ impl Caller {
         &mut self,
         request: &PreparedInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         match (&mut self.kind, &request.form) {
             (CallerKind::Http(connection), WireForm::Http(form)) => {

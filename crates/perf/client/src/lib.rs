@@ -29,7 +29,7 @@ mod transport;
 
 pub use address::{Address, AddressError};
 pub use admin::Admin;
-pub use call::{CallTimes, Keep, Reply, StreamReply};
+pub use call::{CallTimes, KeepResponse, Reply, StreamReply};
 pub use connector::{Caller, Connector, Responses};
 pub use facts::{
     BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,

@@ -30,7 +30,7 @@ pub(crate) enum InputError {
 
 /// What a model takes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken<'a> {
+pub(crate) struct ModelInput<'a> {
     pub inputs: &'a [TensorMetadata],
     /// Names of inputs that may be left out.
     pub optional: &'a [String],
@@ -39,7 +39,7 @@ pub(crate) struct Taken<'a> {
     pub picture: PictureOptions,
 }
 
-impl Taken<'_> {
+impl ModelInput<'_> {
     /// How a picture lies in the input: as the command line says, else the configuration.
     fn picture(&self, input: &str) -> PictureOptions {
         let format = self.formats.iter().find(|(name, _)| name == input);
@@ -55,7 +55,7 @@ impl Taken<'_> {
 /// The inputs, and what there is to tell about them.
 pub(crate) fn inputs(
     typed: &[String],
-    taken: &Taken<'_>,
+    taken: &ModelInput<'_>,
 ) -> Result<(Vec<InputTensor>, Vec<String>), InputError> {
     let known = taken.inputs;
     let mut notes = Vec::new();
@@ -159,8 +159,8 @@ mod tests {
         names.iter().map(tensor).collect()
     }
 
-    fn taken<'a>(inputs: &'a [TensorMetadata], optional: &'a [String]) -> Taken<'a> {
-        Taken { inputs, optional, ..Taken::default() }
+    fn taken<'a>(inputs: &'a [TensorMetadata], optional: &'a [String]) -> ModelInput<'a> {
+        ModelInput { inputs, optional, ..ModelInput::default() }
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(crate) fn save(
 
 /// How outputs are printed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum OutputForm {
     Json,
     /// For people; of classes each with a bar where that can be seen.
     Readable {
@@ -97,16 +97,16 @@ pub(crate) enum Form {
 }
 
 /// The outputs of one response.
-pub(crate) fn text(model: &str, outputs: &[OutputTensor], form: Form) -> String {
-    let is_classes = matches!(form, Form::Readable { is_classes: true });
+pub(crate) fn text(model: &str, outputs: &[OutputTensor], form: OutputForm) -> String {
+    let is_classes = matches!(form, OutputForm::Readable { is_classes: true });
     let has_bars = is_classes && io::stdout().is_terminal();
     let shown = |output: &OutputTensor| match classes(output).filter(|_| has_bars) {
         Some(classes) => bars(output, &classes),
         None => readable(output),
     };
     match form {
-        Form::Json => json_text(model, outputs),
-        Form::Readable { .. } => outputs.iter().map(shown).collect(),
+        OutputForm::Json => json_text(model, outputs),
+        OutputForm::Readable { .. } => outputs.iter().map(shown).collect(),
     }
 }
 

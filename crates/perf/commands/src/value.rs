@@ -36,7 +36,7 @@ impl Elements {
 
 /// What the value is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedValue<'a> {
     pub data_type: DataType,
     /// -1 where any size will do.
     pub shape: &'a [i64],
@@ -71,7 +71,7 @@ pub(crate) enum ValueError {
 }
 
 /// Reads a value of this type, but for `zeros` and `random`.
-pub(crate) fn read(text: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+pub(crate) fn read(text: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     if let Some(path) = text.strip_prefix('@') {
         return file(path, wanted);
@@ -106,7 +106,7 @@ pub(crate) fn fill(
     Ok(data)
 }
 
-fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn file(path: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let refuse = |reason| ValueError::File { path: path.to_owned(), reason };
     let bytes = match path {
         "-" => bounded(io::stdin().lock()).map_err(refuse)?,
@@ -129,7 +129,7 @@ fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
 }
 
 /// Whether a file of this ending can only be a row of bytes to the input: its contents would never fit.
-fn is_opaque(ending: &str, wanted: &Wanted<'_>) -> bool {
+fn is_opaque(ending: &str, wanted: &WantedValue<'_>) -> bool {
     let is_picture = || picture::takes_pictures(wanted.shape, &wanted.picture);
     wanted.data_type == DataType::Uint8
         && match ending {
@@ -140,14 +140,18 @@ fn is_opaque(ending: &str, wanted: &Wanted<'_>) -> bool {
 }
 
 /// Whether a file of any length is a value of the input as it lies on the disk.
-fn takes_any_bytes(wanted: &Wanted<'_>) -> bool {
+fn takes_any_bytes(wanted: &WantedValue<'_>) -> bool {
     wanted.data_type == DataType::Uint8
         && wanted.shape.contains(&-1)
         && wanted.shape.iter().all(|&size| matches!(size, -1 | 1))
 }
 
 /// The bytes of a file whose ending promised something else, and a note that says so.
-fn whole(bytes: &[u8], reason: &ValueError, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn whole(
+    bytes: &[u8],
+    reason: &ValueError,
+    wanted: &WantedValue<'_>,
+) -> Result<Elements, ValueError> {
     let elements = match wanted.data_type {
         DataType::Bytes => texts([bytes].into_iter())?,
         data_type => raw(bytes.to_vec(), data_type)?,
@@ -179,7 +183,7 @@ fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
     ENDINGS.iter().find(|known| known.eq_ignore_ascii_case(ending)).copied()
 }
 
-fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn contents(bytes: &[u8], ending: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     let is_bytes = data_type == DataType::Bytes;
     match ending {
@@ -286,8 +290,8 @@ fn push(data: &mut Vec<u8>, data_type: DataType, text: &str) -> Result<(), Value
 mod tests {
     use super::*;
 
-    fn wanted(data_type: DataType) -> Wanted<'static> {
-        Wanted { data_type, shape: &[-1], picture: PictureOptions::default() }
+    fn wanted(data_type: DataType) -> WantedValue<'static> {
+        WantedValue { data_type, shape: &[-1], picture: PictureOptions::default() }
     }
 
     #[test]
@@ -318,7 +322,7 @@ mod tests {
     #[test]
     fn files_of_any_ending_are_bytes_for_inputs_of_bytes() {
         let folder = tempfile::tempdir().expect("folder");
-        let read_file = |name: &str, bytes: &[u8], wanted: &Wanted<'_>| {
+        let read_file = |name: &str, bytes: &[u8], wanted: &WantedValue<'_>| {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).expect("written");
             read(&format!("@{}", path.display()), wanted)
@@ -340,7 +344,7 @@ mod tests {
         let text = read_file("b.json", b"{", &wanted(DataType::Bytes)).expect("one element");
         assert_eq!(text.data, b"\x01\0\0\0{");
         assert!(text.note.is_some_and(|note| note.contains("no JSON")));
-        let picture = Wanted { shape: &[3, -1, -1], ..row };
+        let picture = WantedValue { shape: &[3, -1, -1], ..row };
         assert!(read_file("c.txt", b"no numbers", &picture).is_err(), "not any number will do");
         assert!(read_file("c.png", b"no picture", &picture).is_err());
         assert!(read_file("c.dat", b"x", &wanted(DataType::Fp32)).is_err());

@@ -71,13 +71,13 @@ const REGISTERS: [c_int; 16] = [
 const RAX: u8 = 0;
 const RDX: u8 = 2;
 
-type Saved = [greg_t; 23];
+type SavedHandler = [greg_t; 23];
 
 /// False where the instruction is no division, or its fault nobody's.
 ///
 /// # Safety
 /// The registers are those of a thread that has just been interrupted by a division.
-unsafe fn repair(registers: &mut Saved) -> bool {
+unsafe fn repair(registers: &mut SavedHandler) -> bool {
     let at = registers[libc::REG_RIP as usize] as *const u8;
     // SAFETY: the processor has read these bytes; no more of them are asked for than the instruction has.
     let Some(division) = decode(|offset| unsafe { at.add(offset).read() }) else { return false };
@@ -94,7 +94,7 @@ unsafe fn repair(registers: &mut Saved) -> bool {
     true
 }
 
-fn value(registers: &Saved, number: u8) -> u64 {
+fn value(registers: &SavedHandler, number: u8) -> u64 {
     registers[REGISTERS[usize::from(number)] as usize].cast_unsigned()
 }
 
@@ -104,7 +104,7 @@ fn mask(width: u8) -> u64 {
 
 /// # Safety
 /// Where the operand is in memory, that is readable.
-unsafe fn divisor(registers: &Saved, division: &Division) -> u64 {
+unsafe fn divisor(registers: &SavedHandler, division: &Division) -> u64 {
     let Division { width, divisor, length } = *division;
     match divisor {
         Operand::Register(number) => value(registers, number) & mask(width),
@@ -124,7 +124,7 @@ unsafe fn divisor(registers: &Saved, division: &Division) -> u64 {
     }
 }
 
-fn place(registers: &Saved, address: Address, length: u8) -> u64 {
+fn place(registers: &SavedHandler, address: Address, length: u8) -> u64 {
     let base = match address.base {
         Base::None => 0,
         Base::Register(number) => value(registers, number),
@@ -136,7 +136,7 @@ fn place(registers: &Saved, address: Address, length: u8) -> u64 {
 
 /// Puts the results where the instruction does: both into RAX where they are bytes, and a result of 32 bits clears the
 /// upper half of its register.
-fn store(registers: &mut Saved, width: u8, quotient: u64, remainder: u64) {
+fn store(registers: &mut SavedHandler, width: u8, quotient: u64, remainder: u64) {
     let mut set = |number: u8, bits: u64, kept: u64| {
         let register = &mut registers[REGISTERS[usize::from(number)] as usize];
         *register = (register.cast_unsigned() & kept | bits).cast_signed();

@@ -39,16 +39,16 @@ impl Drop for Restore {
 }
 
 /// While it lives, faults of threads that work for nobody in particular may be those of a run.
-pub(crate) struct Expecting(());
+pub(crate) struct FaultGuard(());
 
-impl Expecting {
+impl FaultGuard {
     pub fn begin() -> Self {
         EXPECTING.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for Expecting {
+impl Drop for FaultGuard {
     fn drop(&mut self) {
         EXPECTING.fetch_sub(1, Ordering::SeqCst);
     }

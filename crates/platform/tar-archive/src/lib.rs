@@ -21,7 +21,7 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
-use self::metered::Metered;
+use self::metered::BoundedReader;
 
 /// What an archive may unpack to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,14 +169,14 @@ fn unpack_tar(
     fs::create_dir_all(folder)
         .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
     let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
-    let mut archive = Archive::new(Metered { reader, allowance: Rc::clone(&allowance) });
+    let mut archive = Archive::new(BoundedReader { reader, allowance: Rc::clone(&allowance) });
     let links = Vec::new();
     let mut unpacking = Unpacking { folder: &folder, bounds, allowance, links, link_bytes: 0 };
     unpacking.files(&mut archive, watch)?;
     unpacking.links()
 }
 
-type Source<'a> = Metered<Box<dyn Read + 'a>>;
+type Source<'a> = BoundedReader<Box<dyn Read + 'a>>;
 
 struct Unpacking<'a> {
     folder: &'a Path,

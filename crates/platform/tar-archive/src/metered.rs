@@ -8,13 +8,13 @@ use std::{
 };
 
 /// Reads what the allowance permits; then fails. Whoever reads the archive raises it from entry to entry.
-pub(super) struct Metered<R> {
+pub(super) struct BoundedReader<R> {
     pub reader: R,
     /// Bytes that may still be read; 0: the reader stopped because of it.
     pub allowance: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.allowance.get();
         if left == 0 && !buffer.is_empty() {

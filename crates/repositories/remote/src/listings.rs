@@ -28,11 +28,11 @@ const MOST_FILES: usize = 50_000;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Listings {
-    known: Mutex<Known>,
+    known: Mutex<KnownListing>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownListing {
     /// Those who look now.
     looks: usize,
     /// Grows with each that begins.
@@ -47,15 +47,15 @@ struct Known {
 
 /// When a question was asked: an answer that somebody began to look after is not kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Round(u64);
+pub struct ListingRound(u64);
 
 impl Listings {
     /// From now on, until the returned value is dropped, what is listed is kept.
-    pub fn begin(self: &Arc<Self>) -> Look {
+    pub fn begin(self: &Arc<Self>) -> ListingUse {
         let mut known = self.known.lock_unpoisoned();
         known.clear();
         known.looks += 1;
-        Look(self.clone())
+        ListingUse(self.clone())
     }
 
     /// What was listed is of no use: something turned out to be another.
@@ -64,8 +64,8 @@ impl Listings {
     }
 
     /// Before a question.
-    pub fn round(&self) -> Round {
-        Round(self.known.lock_unpoisoned().round)
+    pub fn round(&self) -> ListingRound {
+        ListingRound(self.known.lock_unpoisoned().round)
     }
 
     /// Names of all models.
@@ -93,7 +93,7 @@ impl Listings {
     }
 
     /// What a question came to that was asked since `round`, where that is no answer.
-    pub fn keep_failure(&self, round: Round, failure: &RemoteError) {
+    pub fn keep_failure(&self, round: ListingRound, failure: &RemoteError) {
         let mut known = self.known.lock_unpoisoned();
         if failure.kind() == FailureKind::Unavailable && known.takes(round) {
             known.failure = Some((Instant::now(), failure.clone()));
@@ -106,7 +106,7 @@ impl Listings {
     }
 
     /// All models, as they are listed since `round`.
-    pub fn keep_folders(&self, round: Round, folders: &[String]) {
+    pub fn keep_folders(&self, round: ListingRound, folders: &[String]) {
         let mut known = self.known.lock_unpoisoned();
         if known.takes(round) {
             known.folders = Some((Instant::now(), folders.to_vec()));
@@ -114,7 +114,7 @@ impl Listings {
     }
 
     /// A model, as it is listed since `round`.
-    pub fn keep_model(&self, round: Round, model: &str, files: &Arc<Files>) {
+    pub fn keep_model(&self, round: ListingRound, model: &str, files: &Arc<Files>) {
         let mut known = self.known.lock_unpoisoned();
         if !known.takes(round) {
             return;
@@ -129,12 +129,12 @@ impl Listings {
     }
 }
 
-impl Known {
+impl KnownListing {
     fn clear(&mut self) {
         *self = Self { looks: self.looks, round: self.round + 1, ..Self::default() };
     }
 
-    fn takes(&self, round: Round) -> bool {
+    fn takes(&self, round: ListingRound) -> bool {
         self.looks > 0 && self.round == round.0
     }
 }
@@ -145,9 +145,9 @@ fn valid<T>(kept: Option<&(Instant, T)>) -> Option<&T> {
 
 /// Somebody looks.
 #[derive(Debug)]
-pub struct Look(Arc<Listings>);
+pub struct ListingUse(Arc<Listings>);
 
-impl Drop for Look {
+impl Drop for ListingUse {
     fn drop(&mut self) {
         let mut known = self.0.known.lock_unpoisoned();
         known.looks -= 1;

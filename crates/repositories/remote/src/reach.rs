@@ -8,12 +8,12 @@ use crate::error::{FailureKind, RemoteError};
 
 /// What the last answer of a place was.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub struct LastContact {
     /// Why it did not answer.
     problem: Mutex<Option<String>>,
 }
 
-impl Reach {
+impl LastContact {
     /// After each question. `place` names it.
     pub fn note<T>(&self, place: &str, answer: &Result<T, RemoteError>) {
         let problem = match answer {

@@ -214,9 +214,10 @@ pub(crate) fn check(api: &OrtApi, status: ort_sys::OrtStatusPtr) -> Result<()> {
     // SAFETY: the status is not null, is read while it lives and released once. The code is read as a
     // plain number, because a newer library may know codes that the enum does not.
     let message = unsafe {
-        type Get<T> = unsafe extern "system" fn(*const ort_sys::OrtStatus) -> T;
-        let get_code =
-            std::mem::transmute::<Get<ort_sys::OrtErrorCode>, Get<c_int>>(api.GetErrorCode);
+        type GetApiFn<T> = unsafe extern "system" fn(*const ort_sys::OrtStatus) -> T;
+        let get_code = std::mem::transmute::<GetApiFn<ort_sys::OrtErrorCode>, GetApiFn<c_int>>(
+            api.GetErrorCode,
+        );
         let code = get_code(status.as_ptr());
         let text = CStr::from_ptr((api.GetErrorMessage)(status.as_ptr())).to_string_lossy();
         let message = format!("onnx runtime error {code}: {text}");

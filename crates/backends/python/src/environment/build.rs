@@ -72,7 +72,7 @@ impl Build<'_> {
         for step in steps {
             request.confinement.stop.check()?;
             let mut told =
-                Told { model, step: step.title, start, packages: 0, progress: &mut *progress };
+                BuildLog { model, step: step.title, start, packages: 0, progress: &mut *progress };
             told.doing("");
             let done =
                 self.run(step, self.reach(uv.as_deref(), folder), (folder, deadline), &mut told);
@@ -145,7 +145,7 @@ impl Build<'_> {
         step: Step,
         reach: Reach,
         (folder, deadline): (&Path, Instant),
-        told: &mut Told<'_>,
+        told: &mut BuildLog<'_>,
     ) -> Result<()> {
         let Step { title, mut command } = step;
         let confinement = self.work.request.confinement;
@@ -190,7 +190,7 @@ struct Step {
 }
 
 /// Tells the log each line of a step, and a person what is being done.
-struct Told<'a> {
+struct BuildLog<'a> {
     model: &'a str,
     step: &'static str,
     /// Of the build.
@@ -200,7 +200,7 @@ struct Told<'a> {
     progress: &'a mut dyn Progress,
 }
 
-impl Told<'_> {
+impl BuildLog<'_> {
     fn doing(&mut self, line: &str) {
         let colon = if line.is_empty() { "" } else { ": " };
         let packages = match self.packages {
@@ -212,7 +212,7 @@ impl Told<'_> {
     }
 }
 
-impl command::Follow for Told<'_> {
+impl command::ProgramFollower for BuildLog<'_> {
     fn line(&mut self, line: &str) {
         log::info!("model '{}': {}: {line}", self.model, self.step);
         self.packages = packages(line, self.packages);

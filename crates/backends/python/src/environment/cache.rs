@@ -22,14 +22,14 @@ use super::{
     space,
 };
 
-pub(super) struct Cached<'a> {
+pub(super) struct CachedFolder<'a> {
     root: PathBuf,
     /// A digest of everything that the content depends on.
     key: String,
     work: Work<'a>,
 }
 
-impl<'a> Cached<'a> {
+impl<'a> CachedFolder<'a> {
     pub fn new(work: Work<'a>, digest: Sha256) -> Result<Self> {
         let key = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { root: cache_folder(work.variables)?, key, work })

@@ -95,14 +95,14 @@ impl fmt::Display for Failure {
     }
 }
 
-pub(super) trait Follow {
+pub(super) trait ProgramFollower {
     fn line(&mut self, line: &str);
 
     /// The program runs on. Called about once a second.
     fn runs(&mut self) {}
 }
 
-impl<F: FnMut(&str)> Follow for F {
+impl<F: FnMut(&str)> ProgramFollower for F {
     fn line(&mut self, line: &str) {
         self(line);
     }
@@ -130,10 +130,10 @@ pub(super) struct Limits<'a> {
 pub(super) fn run(
     mut command: Command,
     limits: Limits<'_>,
-    follower: &mut dyn Follow,
+    follower: &mut dyn ProgramFollower,
 ) -> Result<(), Failure> {
     let mut lines = VecDeque::new();
-    let kind = match follow(&mut command, limits, &mut Kept { lines: &mut lines, follower }) {
+    let kind = match follow(&mut command, limits, &mut LastLines { lines: &mut lines, follower }) {
         Ok(status) if status.success() => return Ok(()),
         Ok(status) if was_ended_by_request(status, limits.stop) => FailureKind::Stopped,
         Ok(status) => FailureKind::Ended(status),
@@ -150,12 +150,12 @@ fn was_ended_by_request(status: ExitStatus, stop: &Stop) -> bool {
     number.is_some_and(|number| asks.contains(&number)) && stop.wait(OWN_SIGNAL_TIMEOUT)
 }
 
-struct Kept<'a> {
+struct LastLines<'a> {
     lines: &'a mut VecDeque<String>,
-    follower: &'a mut dyn Follow,
+    follower: &'a mut dyn ProgramFollower,
 }
 
-impl Kept<'_> {
+impl LastLines<'_> {
     fn keep(&mut self, line: String) {
         self.follower.line(&line);
         if self.lines.len() == LAST_LINES {
@@ -168,7 +168,7 @@ impl Kept<'_> {
 fn follow(
     command: &mut Command,
     limits: Limits<'_>,
-    kept: &mut Kept<'_>,
+    kept: &mut LastLines<'_>,
 ) -> Result<ExitStatus, FailureKind> {
     let deadline = Instant::now() + limits.time;
     let (mut child, output) = start(command).map_err(FailureKind::NotStarted)?;

@@ -8,7 +8,7 @@ use std::{ffi::OsString, path::PathBuf, process::Command, time::Duration};
 use galatea_types::Stop;
 use galatea_worker::{IsolationLevel, Sandbox};
 
-use super::command::{self, Failure, FailureKind, Follow, Limits};
+use super::command::{self, Failure, FailureKind, Limits, ProgramFollower};
 use crate::temporary_folder::TemporaryFolder;
 
 /// The barriers around the programs that make a model's environment.
@@ -24,7 +24,7 @@ pub struct Confinement {
 
 /// What one program needs beside that.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct ProgramAccess {
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
     /// Whether it fetches packages: no filter of the kernel knows the index, so the whole network is open to it.
@@ -48,9 +48,9 @@ impl Confinement {
     pub(super) fn run(
         &self,
         mut command: Command,
-        reach: Reach,
+        reach: ProgramAccess,
         timeout: Duration,
-        follower: &mut dyn Follow,
+        follower: &mut dyn ProgramFollower,
     ) -> Result<(), Failure> {
         let not_started =
             |error| Failure { kind: FailureKind::NotStarted(error), lines: Vec::new() };

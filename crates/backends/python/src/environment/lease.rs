@@ -106,14 +106,14 @@ const SUFFIX: &str = ".lock";
 /// in the cache.
 #[derive(Clone, Debug, Default)]
 pub struct EnvironmentLease {
-    _in_use: Option<Arc<InUse>>,
+    _in_use: Option<Arc<LeaseCount>>,
 }
 
 impl EnvironmentLease {
     /// `lock`: [`Access::Use`] of a complete folder.
     pub(super) fn new(lock: FolderLock) -> Self {
         lock.touch();
-        Self { _in_use: Some(Arc::new(InUse(lock))) }
+        Self { _in_use: Some(Arc::new(LeaseCount(lock))) }
     }
 }
 
@@ -127,9 +127,9 @@ impl PartialEq for EnvironmentLease {
 impl Eq for EnvironmentLease {}
 
 #[derive(Debug)]
-struct InUse(FolderLock);
+struct LeaseCount(FolderLock);
 
-impl Drop for InUse {
+impl Drop for LeaseCount {
     fn drop(&mut self) {
         self.0.touch();
     }

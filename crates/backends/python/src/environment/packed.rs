@@ -42,7 +42,7 @@ impl Unpacking<'_> {
             "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
             folder.display()
         );
-        let mut watch = Watch { model, archive, stop: &self.confinement.stop };
+        let mut watch = UnpackProgress { model, archive, stop: &self.confinement.stop };
         galatea_tar_archive::unpack(archive, folder, self.work.options.archive, &mut watch)
             .map_err(|e| failed(archive, folder, e))?;
         let root = root_of(folder);
@@ -108,13 +108,13 @@ impl Unpacking<'_> {
 }
 
 /// Tells how far unpacking is, and ends it when the program is asked to stop.
-struct Watch<'a> {
+struct UnpackProgress<'a> {
     model: &'a str,
     archive: &'a Path,
     stop: &'a Stop,
 }
 
-impl galatea_tar_archive::Watch for Watch<'_> {
+impl galatea_tar_archive::UnpackProgress for UnpackProgress<'_> {
     fn make_room(&mut self, _: u64) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }

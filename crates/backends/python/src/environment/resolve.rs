@@ -193,7 +193,7 @@ fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a s
 }
 
 /// Folders that relative paths are looked up in.
-struct Places<'a> {
+struct SearchFolders<'a> {
     /// Of the server.
     working_dir: &'a Path,
     model_dir: &'a Path,
@@ -210,7 +210,7 @@ pub(crate) fn named_path(
 ) -> Result<Option<PathBuf>> {
     let Some(value) = given(parameters, EXECUTION_ENV_PATH) else { return Ok(None) };
     let working_dir = std::env::current_dir().unwrap_or_default();
-    let places = Places { working_dir: &working_dir, model_dir };
+    let places = SearchFolders { working_dir: &working_dir, model_dir };
     let path = execution_path(value, &places, rules)?;
     let path = std::path::absolute(&path).unwrap_or(path);
     if path.exists() {
@@ -226,8 +226,8 @@ pub(crate) fn named_path(
 
 /// As in Triton, a relative path begins in the server's working directory; one that leads nowhere from there, or may not
 /// lead there, begins in the model's folder.
-fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result<PathBuf> {
-    let Places { working_dir, model_dir } = places;
+fn execution_path(value: &str, places: &SearchFolders<'_>, rules: &PathRules) -> Result<PathBuf> {
+    let SearchFolders { working_dir, model_dir } = places;
     if value.contains("://") {
         return Err(Error::unsupported(format!(
             "parameter {EXECUTION_ENV_PATH} '{value}': remote environments are not supported; put the file beside the \
@@ -271,8 +271,8 @@ fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
 mod tests {
     use super::*;
 
-    fn in_models(model_dir: &str) -> Places<'_> {
-        Places { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
+    fn in_models(model_dir: &str) -> SearchFolders<'_> {
+        SearchFolders { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         for made in [working_dir.join("envs/a"), model_dir.join("envs/a"), model_dir.join("b")] {
             std::fs::create_dir_all(made).expect("created");
         }
-        let places = Places { working_dir: &working_dir, model_dir: &model_dir };
+        let places = SearchFolders { working_dir: &working_dir, model_dir: &model_dir };
         let path = |value: &str, rules| execution_path(value, &places, &rules).expect("a path");
         let anywhere = PathRules::anywhere;
         assert_eq!(path("envs/a", anywhere()), working_dir.join("envs/a"));

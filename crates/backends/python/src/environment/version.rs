@@ -48,11 +48,11 @@ fn release(text: &str) -> Option<Vec<u32>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionRange {
     text: String,
-    bounds: Vec<Bound>,
+    bounds: Vec<VersionBound>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Bound {
+struct VersionBound {
     operator: Operator,
     numbers: Vec<u32>,
 }
@@ -75,7 +75,7 @@ impl VersionRange {
     /// `3.12` is any 3.12. `None` when it cannot be read.
     pub fn parse(text: &str) -> Option<Self> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let bounds = parts.map(Bound::parse).collect::<Option<Vec<_>>>()?;
+        let bounds = parts.map(VersionBound::parse).collect::<Option<Vec<_>>>()?;
         (!bounds.is_empty()).then(|| Self { text: text.trim().to_owned(), bounds })
     }
 
@@ -106,7 +106,7 @@ impl fmt::Display for VersionRange {
     }
 }
 
-impl Bound {
+impl VersionBound {
     fn parse(text: &str) -> Option<Self> {
         let start = text.find(|c: char| c.is_ascii_digit())?;
         let (operator, version) = text.split_at(start);

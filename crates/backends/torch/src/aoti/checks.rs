@@ -10,10 +10,10 @@ use crate::torch::data_type_of;
 
 /// Of all inputs, by position.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Checks(Vec<Expected>);
+pub(super) struct Checks(Vec<ExpectedInput>);
 
 #[derive(Debug, Default, PartialEq)]
-struct Expected {
+struct ExpectedInput {
     scalar_type: Option<i32>,
     dims: Vec<(usize, Limit)>,
 }
@@ -31,13 +31,13 @@ const USUAL_MINIMUM: i64 = 2;
 impl Checks {
     /// From the C++ source of the package.
     pub fn read(source: &str) -> Self {
-        let mut inputs: Vec<Expected> = Vec::new();
+        let mut inputs: Vec<ExpectedInput> = Vec::new();
         let mut current = None;
         for line in source.lines() {
             if let Some(rest) = line.split_once("void check_input_").map(|(_, rest)| rest) {
                 current = rest.split('(').next().and_then(|n| n.parse::<usize>().ok());
                 current = current.filter(|&n| n == inputs.len());
-                inputs.extend(current.map(|_| Expected::default()));
+                inputs.extend(current.map(|_| ExpectedInput::default()));
             } else if line.starts_with('}') {
                 current = None;
             }
@@ -70,7 +70,7 @@ impl Checks {
     }
 }
 
-impl Expected {
+impl ExpectedInput {
     fn read(&mut self, line: &str) {
         if let Some((_, rest)) = line.split_once("_expected_dtype = aoti_torch_dtype_") {
             self.scalar_type = rest.split('(').next().and_then(scalar_type);
@@ -181,6 +181,6 @@ static void check_input_1(
         assert_eq!(Checks::read(odd), Checks::default());
         let odd =
             "void check_input_0(\n if (s0 != a_size[0]) {\n if (1 != a_size[x]) {\n if (a) {\n";
-        assert_eq!(Checks::read(odd), Checks(vec![Expected::default()]));
+        assert_eq!(Checks::read(odd), Checks(vec![ExpectedInput::default()]));
     }
 }

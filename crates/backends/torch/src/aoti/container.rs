@@ -14,7 +14,7 @@ use super::{
     call_spec::CallSpec,
     functions::{BUFFER, ContainerHandle, ModelFunctions},
     object::{Object, Runtime},
-    tensor::{Device, Failed, Operand, Origin, Tensor},
+    tensor::{Device, Operand, Origin, StableCallError, Tensor},
 };
 use crate::torch::Output;
 
@@ -38,7 +38,7 @@ unsafe impl Sync for Container {}
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let (functions, handle) = (self.object.functions, Sendable(self.handle));
+        let (functions, handle) = (self.object.functions, SendPointer(self.handle));
         on_own_thread(move || {
             // SAFETY: made by `create`, deleted here alone; whatever uses it holds it. Failures say so on stderr.
             let _ = unsafe { (functions.delete)(handle.get()) };
@@ -46,12 +46,12 @@ impl Drop for Container {
     }
 }
 
-struct Sendable(ContainerHandle);
+struct SendPointer(ContainerHandle);
 
 // SAFETY: used by one thread after the other.
-unsafe impl Send for Sendable {}
+unsafe impl Send for SendPointer {}
 
-impl Sendable {
+impl SendPointer {
     fn get(&self) -> ContainerHandle {
         self.0
     }
@@ -167,13 +167,13 @@ impl Container {
         outputs.map_err(|e| self.explain(e))
     }
 
-    fn input(&self, operand: &Operand) -> Result<Tensor, Failed> {
+    fn input(&self, operand: &Operand) -> Result<Tensor, StableCallError> {
         // SAFETY: operands live until the outputs have been made, and then as their origin.
         let tensor = unsafe { Tensor::over(self.runtime.tensors, operand) }?;
         let Some(gpu) = self.gpu else { return Ok(tensor) };
         // SAFETY: takes nothing.
         let kind = unsafe { (self.runtime.tensors.cuda)() };
-        let index = i32::try_from(gpu).map_err(|_| Failed)?;
+        let index = i32::try_from(gpu).map_err(|_| StableCallError)?;
         tensor.copy_to(Device { kind, index })
     }
 
@@ -203,7 +203,7 @@ impl Container {
         outputs.ok_or_else(|| "the compiled code left out an output".to_owned())
     }
 
-    fn explain(&self, _: Failed) -> String {
+    fn explain(&self, _: StableCallError) -> String {
         let said = self.runtime.last_exception();
         said.unwrap_or_else(|| "a tensor could not be made or read".to_owned())
     }

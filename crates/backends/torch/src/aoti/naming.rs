@@ -5,7 +5,7 @@ use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{Code, Result};
 
 /// One side of a package: as many tensors as the code has, and their names where the call spec has them.
-pub(super) struct Side<'a> {
+pub(super) struct TensorNames<'a> {
     /// `input` or `output`.
     pub what: &'static str,
     /// `INPUT__` or `OUTPUT__`, before the position.
@@ -14,7 +14,7 @@ pub(super) struct Side<'a> {
     pub names: &'a [String],
 }
 
-impl Side<'_> {
+impl TensorNames<'_> {
     /// Position of each of `specs`, no position twice.
     pub fn positions(&self, config: &ModelConfig, specs: &[TensorSpec]) -> Result<Vec<usize>> {
         let (what, model) = (self.what, config.name());
@@ -64,7 +64,7 @@ impl Side<'_> {
 }
 
 /// Compiled code takes all its inputs.
-pub(super) fn check_complete(config: &ModelConfig, side: &Side<'_>) -> Result<()> {
+pub(super) fn check_complete(config: &ModelConfig, side: &TensorNames<'_>) -> Result<()> {
     let model = config.name();
     if let Some(spec) = config.execution_inputs().iter().find(|spec| spec.is_optional) {
         let name = &*spec.name;

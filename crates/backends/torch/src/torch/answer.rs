@@ -12,15 +12,15 @@ use super::{
 };
 
 /// What a run returned; freed when the last output's buffer goes.
-pub(super) struct Answer {
+pub(super) struct RunResult {
     library: Arc<Library>,
     answer: Owned<RawAnswer>,
 }
 
 // SAFETY: nothing is written after the run; libtorch frees memory on any thread.
-unsafe impl Send for Answer {}
+unsafe impl Send for RunResult {}
 // SAFETY: as above.
-unsafe impl Sync for Answer {}
+unsafe impl Sync for RunResult {}
 
 /// One value that the model returned.
 pub(crate) struct Output {
@@ -33,7 +33,7 @@ pub(crate) struct Output {
     pub data: Buffer,
 }
 
-impl Answer {
+impl RunResult {
     /// # Safety
     /// `answer` must come from a run of `library` and be owned by nobody else.
     pub unsafe fn adopt(library: Arc<Library>, answer: *mut RawAnswer) -> Option<Arc<Self>> {

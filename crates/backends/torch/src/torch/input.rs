@@ -20,10 +20,10 @@ pub(crate) struct Input {
     /// Key of the entry.
     name: CString,
     shape: Shape,
-    content: Owned,
+    content: OwnedInput,
 }
 
-enum Owned {
+enum OwnedInput {
     Elements { scalar_type: i32, data: Bytes },
     Texts(Texts),
 }
@@ -46,10 +46,10 @@ impl Input {
         let elements = |data, is_shared| {
             let scalar_type = fixed(data_type, &joined.shape, &data)?;
             let data = if may_be_written && is_shared { copy(&data) } else { data };
-            Ok::<_, Error>(Owned::Elements { scalar_type, data })
+            Ok::<_, Error>(OwnedInput::Elements { scalar_type, data })
         };
         let content = match joined.content {
-            Content::Texts(texts) => Owned::Texts(Texts::new(&texts)),
+            Content::Texts(texts) => OwnedInput::Texts(Texts::new(&texts)),
             Content::Elements(data) => elements(data, joined.is_shared)?,
             Content::OnDevice(data) => elements(data.to_host()?, false)?,
         };
@@ -72,14 +72,14 @@ impl Input {
             owner: ptr::null_mut(),
         };
         match &mut self.content {
-            Owned::Elements { scalar_type, data } => {
+            OwnedInput::Elements { scalar_type, data } => {
                 let data = data.clone();
                 raw.scalar_type = *scalar_type;
                 raw.data = data.as_ptr().cast_mut().cast();
                 raw.release = Some(release);
                 raw.owner = Box::into_raw(Box::new(data)).cast();
             }
-            Owned::Texts(texts) => {
+            OwnedInput::Texts(texts) => {
                 raw.string_count = texts.pointers.len();
                 raw.strings = texts.pointers.as_ptr();
                 raw.lengths = texts.lengths.as_ptr();

@@ -12,7 +12,7 @@ use galatea_native_library::Owned;
 use galatea_types::LockExt;
 
 use super::{
-    answer::{Answer, Output},
+    answer::{Output, RunResult},
     input::Input,
     interface::{self, RawModule},
     library::Library,
@@ -20,7 +20,7 @@ use super::{
 
 /// Where a module's weights are, and its inputs go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ModuleDevice {
     Cpu,
     Gpu(u32),
     /// Where they were when the model was saved.
@@ -28,7 +28,7 @@ pub(crate) enum Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Switches {
+pub(crate) struct RunSettings {
     /// Rather than merely without gradients.
     pub inference_mode: bool,
     pub optimization: bool,
@@ -36,14 +36,14 @@ pub(crate) struct Switches {
 
 /// How `forward` takes its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ForwardForm {
     Positional,
     Dictionary,
 }
 
 /// What an argument of `forward` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ArgumentKind {
     Tensor,
     Strings,
     Dictionary,
@@ -55,7 +55,7 @@ pub(crate) struct Argument {
     pub name: String,
     /// As TorchScript writes its type.
     pub type_name: String,
-    pub takes: Takes,
+    pub takes: ArgumentKind,
     pub has_default: bool,
 }
 
@@ -80,15 +80,15 @@ impl Module {
     pub fn load(
         library: &Arc<Library>,
         path: &Path,
-        place: Place,
-        switches: Switches,
+        place: ModuleDevice,
+        switches: RunSettings,
     ) -> Result<Self, String> {
         let text = path.as_os_str().as_encoded_bytes();
         let text = CString::new(text).map_err(|_| "the path holds a zero byte".to_owned())?;
         let device = match place {
-            Place::Cpu => interface::ON_CPU,
-            Place::AsSaved => interface::AS_SAVED,
-            Place::Gpu(index) => {
+            ModuleDevice::Cpu => interface::ON_CPU,
+            ModuleDevice::AsSaved => interface::AS_SAVED,
+            ModuleDevice::Gpu(index) => {
                 index.try_into().map_err(|_| format!("there is no device {index}"))?
             }
         };
@@ -128,7 +128,7 @@ impl Module {
     pub fn run(
         &self,
         mut inputs: Vec<Input>,
-        form: Form,
+        form: ForwardForm,
     ) -> Result<Result<Vec<Output>, String>, DivisionFault> {
         let _turn = self.alone.as_ref().map(|lock| lock.lock_unpoisoned());
         let faults = &self.library.faults;
@@ -138,10 +138,10 @@ impl Module {
         }
     }
 
-    fn forward(&self, inputs: &mut [Input], form: Form) -> Result<Vec<Output>, String> {
+    fn forward(&self, inputs: &mut [Input], form: ForwardForm) -> Result<Vec<Output>, String> {
         let form = match form {
-            Form::Positional => interface::POSITIONAL,
-            Form::Dictionary => interface::DICTIONARY,
+            ForwardForm::Positional => interface::POSITIONAL,
+            ForwardForm::Dictionary => interface::DICTIONARY,
         };
         let lent: Vec<_> = inputs.iter_mut().map(Input::lend).collect();
         let (mut answer, mut error) = (ptr::null_mut(), ptr::null_mut());
@@ -160,12 +160,12 @@ impl Module {
         };
         self.library.check(status, error)?;
         // SAFETY: a successful run gives its answer to the caller alone.
-        let answer = unsafe { Answer::adopt(self.library.clone(), answer) };
+        let answer = unsafe { RunResult::adopt(self.library.clone(), answer) };
         Ok(answer.ok_or("libtorch returned no answer")?.outputs())
     }
 }
 
-fn numbered(switches: Switches) -> i32 {
+fn numbered(switches: RunSettings) -> i32 {
     let inference = if switches.inference_mode { interface::INFERENCE_MODE } else { 0 };
     let optimization = if switches.optimization { 0 } else { interface::NO_OPTIMIZATION };
     inference | optimization
@@ -182,10 +182,10 @@ fn arguments(library: &Library, module: &Owned<RawModule>) -> Vec<Argument> {
                 name: text((interface.argument_name)(module, index)),
                 type_name: text((interface.argument_type)(module, index)),
                 takes: match (interface.argument_takes)(module, index) {
-                    interface::TAKES_TENSOR => Takes::Tensor,
-                    interface::TAKES_STRINGS => Takes::Strings,
-                    interface::TAKES_DICTIONARY => Takes::Dictionary,
-                    _ => Takes::Other,
+                    interface::TAKES_TENSOR => ArgumentKind::Tensor,
+                    interface::TAKES_STRINGS => ArgumentKind::Strings,
+                    interface::TAKES_DICTIONARY => ArgumentKind::Dictionary,
+                    _ => ArgumentKind::Other,
                 },
                 has_default: (interface.argument_has_default)(module, index) != 0,
             })

@@ -12,7 +12,7 @@ use rustix::fs::FallocateFlags;
 use crate::memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::Mapping};
 
 /// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
-pub(crate) struct Inbox {
+pub(crate) struct InputArena {
     pub memory: OwnedFd,
     limits: ArenaLimits,
     state: Mutex<State>,
@@ -25,7 +25,7 @@ struct State {
     is_dirty: bool,
 }
 
-impl Inbox {
+impl InputArena {
     pub fn new(limits: ArenaLimits) -> io::Result<Self> {
         Self::over(mapping::create("galatea-inbox", limits.initial)?, limits)
     }
@@ -39,7 +39,7 @@ impl Inbox {
         Ok(Self { memory, limits, state })
     }
 
-    /// Copies `bytes` into a block of their own. The worker gives it back, or [`Inbox::free`] frees it.
+    /// Copies `bytes` into a block of their own. The worker gives it back, or [`InputArena::free`] frees it.
     pub fn put(&self, bytes: &[u8]) -> Result<u64> {
         let (offset, mapping) = self.take(bytes.len())?;
         // SAFETY: the block was free until now and has been given to nobody else.
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn grows_until_it_may_not() {
-        let inbox = Inbox::new(LIMITS).expect("memory");
+        let inbox = InputArena::new(LIMITS).expect("memory");
         let first = inbox.put(&[1; 4096]).expect("fits");
         let second = inbox.put(&[2; 40_000]).expect("grows");
         assert_ne!(first, second);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn memory_goes_back_when_nothing_is_in_use() {
-        let inbox = Inbox::new(LIMITS).expect("memory");
+        let inbox = InputArena::new(LIMITS).expect("memory");
         let block = inbox.put(&[1; 4096]).expect("fits");
         let used = || rustix::fs::fstat(&inbox.memory).expect("known").st_blocks;
         assert!(used() > 0);

@@ -10,17 +10,17 @@ use galatea_types::LockExt as _;
 
 use crate::{
     memory::{limits::ArenaLimits, mapping, mapping::Mapping},
-    wire::Malformed,
+    wire::ProtocolError,
 };
 
 /// The arena the worker writes and the server reads. The worker allocates its blocks.
-pub(crate) struct Outbox {
+pub(crate) struct OutputArena {
     pub memory: OwnedFd,
     max: Option<usize>,
     mapping: Mutex<Arc<Mapping>>,
 }
 
-impl Outbox {
+impl OutputArena {
     /// Over memory that this side made, or the other: a worker reads its inputs there.
     pub fn over(memory: OwnedFd, limits: ArenaLimits) -> io::Result<Self> {
         let mapping = Mutex::new(Arc::new(Mapping::new(&memory, false)?));
@@ -28,15 +28,15 @@ impl Outbox {
     }
 
     /// A copy of this range, whatever the other side does with it meanwhile.
-    pub fn copy(&self, offset: u64, length: usize) -> Result<Vec<u8>, Malformed> {
+    pub fn copy(&self, offset: u64, length: usize) -> Result<Vec<u8>, ProtocolError> {
         let mapping = self.mapping(offset, length)?;
         let copy = usize::try_from(offset).ok().and_then(|offset| mapping.copy(offset, length));
-        copy.ok_or(Malformed("there is no memory for a block"))
+        copy.ok_or(ProtocolError("there is no memory for a block"))
     }
 
     /// A mapping that holds this range.
-    pub fn mapping(&self, offset: u64, length: usize) -> Result<Arc<Mapping>, Malformed> {
-        const OUTSIDE: Malformed = Malformed("a block lies outside of the shared memory");
+    pub fn mapping(&self, offset: u64, length: usize) -> Result<Arc<Mapping>, ProtocolError> {
+        const OUTSIDE: ProtocolError = ProtocolError("a block lies outside of the shared memory");
         let offset = usize::try_from(offset).map_err(|_| OUTSIDE)?;
         let end = offset.checked_add(length).ok_or(OUTSIDE)?;
         let mut mapping = self.mapping.lock_unpoisoned();
@@ -47,10 +47,11 @@ impl Outbox {
                 return Err(OUTSIDE);
             }
             if self.max.is_some_and(|max| size > max) {
-                return Err(Malformed("the shared memory is larger than shm-max-byte-size"));
+                return Err(ProtocolError("the shared memory is larger than shm-max-byte-size"));
             }
             let larger = Mapping::new(&self.memory, false);
-            *mapping = Arc::new(larger.map_err(|_| Malformed("shared memory cannot be mapped"))?);
+            *mapping =
+                Arc::new(larger.map_err(|_| ProtocolError("shared memory cannot be mapped"))?);
         }
         Ok(mapping.clone())
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use galatea_types::LockExt as _;
 
-use crate::{memory::mapping::Mapping, waker::Waker};
+use crate::{memory::mapping::Mapping, waker::EventThreadWaker};
 
 /// A block that the other side wrote and does not touch until it is given back, which happens when this is dropped. For a
 /// worker, which trusts its server in that: what a worker writes, the server copies.
@@ -12,7 +12,7 @@ pub(crate) struct OutboxBlock {
     mapping: Arc<Mapping>,
     offset: usize,
     length: usize,
-    releases: Arc<Releases>,
+    releases: Arc<ReleasedBlocks>,
 }
 
 impl OutboxBlock {
@@ -21,7 +21,7 @@ impl OutboxBlock {
         mapping: Arc<Mapping>,
         offset: u64,
         length: usize,
-        releases: Arc<Releases>,
+        releases: Arc<ReleasedBlocks>,
     ) -> Option<Self> {
         let offset = usize::try_from(offset).ok()?;
         if offset.checked_add(length)? > mapping.length() {
@@ -49,10 +49,10 @@ impl Drop for OutboxBlock {
 
 /// Blocks that the worker may use again. They are sent with the next message, or alone when there are many, or
 /// when the event thread finds the memory idle.
-pub(crate) struct Releases {
+pub(crate) struct ReleasedBlocks {
     pending: Mutex<Pending>,
     /// Woken when they should not wait for the next message.
-    waker: Arc<Waker>,
+    waker: Arc<EventThreadWaker>,
 }
 
 #[derive(Default)]
@@ -69,8 +69,8 @@ const MAX_PENDING_BLOCKS: usize = 64;
 /// Most offsets in one message: well below what a packet holds.
 const MAX_PER_MESSAGE: usize = 4096;
 
-impl Releases {
-    pub fn new(waker: Arc<Waker>) -> Self {
+impl ReleasedBlocks {
+    pub fn new(waker: Arc<EventThreadWaker>) -> Self {
         Self { pending: Mutex::default(), waker }
     }
 

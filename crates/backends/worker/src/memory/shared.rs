@@ -14,23 +14,23 @@ use galatea_types::{MemoryBudget, MemoryReservation, OverBudget, Result};
 
 use crate::{
     memory::{
-        inbox::Inbox,
+        inbox::InputArena,
         limits::{ArenaLimits, MemoryRules},
         mapping,
-        outbox::Outbox,
-        releases::{OutboxBlock, Releases},
+        outbox::OutputArena,
+        releases::{OutboxBlock, ReleasedBlocks},
     },
-    waker::Waker,
-    wire::{Blocks, Malformed},
+    waker::EventThreadWaker,
+    wire::{Blocks, ProtocolError},
 };
 
 /// The memory that the server and one worker share.
 pub struct SharedMemory {
-    inbox: Inbox,
-    outbox: Outbox,
+    inbox: InputArena,
+    outbox: OutputArena,
     /// Blocks of the outbox that go back to the worker.
-    pub(crate) releases: Arc<Releases>,
-    waker: Arc<Waker>,
+    pub(crate) releases: Arc<ReleasedBlocks>,
+    waker: Arc<EventThreadWaker>,
     /// The other side is a worker, which may write to its memory whenever it likes: what comes from it is copied, and counted
     /// here.
     budget: Option<Arc<MemoryBudget>>,
@@ -39,10 +39,10 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    pub(crate) fn new(rules: MemoryRules, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn new(rules: MemoryRules, waker: Arc<EventThreadWaker>) -> io::Result<Self> {
         let MemoryRules { arenas, budget } = rules;
         let outbox = mapping::create("galatea-outbox", arenas.initial)?;
-        let (inbox, outbox) = (Inbox::new(arenas)?, Outbox::over(outbox, arenas)?);
+        let (inbox, outbox) = (InputArena::new(arenas)?, OutputArena::over(outbox, arenas)?);
         Ok(Self::over(inbox, outbox, waker, Some(budget)))
     }
 
@@ -51,22 +51,23 @@ impl SharedMemory {
         inbox: OwnedFd,
         outbox: OwnedFd,
         limits: ArenaLimits,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> io::Result<Self> {
         if !mapping::is_sealed(&inbox) || !mapping::is_sealed(&outbox) {
             return Err(io::Error::other("the shared memory is not sealed"));
         }
-        let (outbox, inbox) = (Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?);
+        let (outbox, inbox) =
+            (InputArena::over(outbox, limits)?, OutputArena::over(inbox, limits)?);
         Ok(Self::over(outbox, inbox, waker, None))
     }
 
     fn over(
-        inbox: Inbox,
-        outbox: Outbox,
-        waker: Arc<Waker>,
+        inbox: InputArena,
+        outbox: OutputArena,
+        waker: Arc<EventThreadWaker>,
         budget: Option<Arc<MemoryBudget>>,
     ) -> Self {
-        let releases = Arc::new(Releases::new(waker.clone()));
+        let releases = Arc::new(ReleasedBlocks::new(waker.clone()));
         Self { inbox, outbox, releases, waker, budget, uses: AtomicU64::new(0) }
     }
 
@@ -96,7 +97,7 @@ impl SharedMemory {
 
     /// A block of the outbox. The server copies it, since what it checked must not change any more, and gives it back at
     /// once; a worker gives it back when the last clone of the buffer is dropped.
-    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, ProtocolError> {
         self.waker.start_ticking();
         if let Some(budget) = &self.budget {
             let copy = self.outbox.copy(offset, length)?;
@@ -105,7 +106,7 @@ impl SharedMemory {
         }
         let mapping = self.outbox.mapping(offset, length)?;
         let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
-        let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
+        let block = block.ok_or(ProtocolError("a block lies outside of the shared memory"))?;
         Ok(Bytes::from_owner(block))
     }
 

@@ -7,7 +7,7 @@ use galatea_types::{Buffer, MemoryReservation, OverBudget, Result, Tensor};
 use crate::{
     memory::SharedMemory,
     wire::{
-        HEADER_LENGTH, Header, Malformed, Outgoing, PACKET_LIMIT, Packet, Parsed, Place,
+        HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Packet, Parsed, Place, ProtocolError,
         TensorHead, holds_strings,
     },
 };
@@ -27,7 +27,7 @@ const ZEROS: [u8; DATA_ALIGNMENT] = [0; DATA_ALIGNMENT];
 impl EncodedPacket {
     /// Puts the header before a message, and the blocks that the worker gets back, unless the message is so long that they
     /// would lie in shared memory with it: what is taken back has them.
-    pub fn new(message: &Outgoing, memory: &SharedMemory) -> Result<Self> {
+    pub fn new(message: &OutgoingMessage, memory: &SharedMemory) -> Result<Self> {
         let mut released = memory.releases.take();
         let (meta, data) = (&message.meta, &message.data);
         let length = released.len() * 8 + meta.len() + DATA_ALIGNMENT + data.len();
@@ -62,13 +62,13 @@ impl EncodedPacket {
         Ok(Self { head, ..whole })
     }
 
-    pub fn parts<'a>(&'a self, message: &'a Outgoing) -> [IoSlice<'a>; 4] {
+    pub fn parts<'a>(&'a self, message: &'a OutgoingMessage) -> [IoSlice<'a>; 4] {
         let padding = ZEROS.get(..self.padding).unwrap_or_default();
         let follows = |part: &'a [u8]| IoSlice::new(if self.is_spilled { &[] } else { part });
         [IoSlice::new(&self.head), follows(&message.meta), follows(padding), follows(&message.data)]
     }
 
-    pub fn to_bytes(&self, message: &Outgoing) -> Vec<u8> {
+    pub fn to_bytes(&self, message: &OutgoingMessage) -> Vec<u8> {
         self.parts(message).iter().flat_map(|part| part.iter().copied()).collect()
     }
 }
@@ -101,8 +101,8 @@ impl Message<'_> {
     pub(crate) fn open<T>(
         packet: &[u8],
         memory: &SharedMemory,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Malformed> {
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
+    ) -> Result<T, ProtocolError> {
         let copied = OnceCell::new();
         let (header, offset, length) = match Parsed::read(packet)? {
             Parsed::Whole(packet) => {
@@ -111,10 +111,10 @@ impl Message<'_> {
             }
             Parsed::Spilled { header, offset, length } => (header, offset, length),
         };
-        let length = usize::try_from(length).map_err(|_| Malformed("a block is too long"))?;
+        let length = usize::try_from(length).map_err(|_| ProtocolError("a block is too long"))?;
         let content = memory.block(offset, length)?;
         let meta_length = usize::try_from(header.meta_length).unwrap_or(usize::MAX);
-        let cut_short = Malformed("it is cut short");
+        let cut_short = ProtocolError("it is cut short");
         let meta = content.get(..meta_length).ok_or(cut_short)?;
         let data = content.get(meta_length..length).ok_or(cut_short)?;
         let packet = Packet::read(header, meta, data)?;
@@ -124,19 +124,19 @@ impl Message<'_> {
     }
 
     /// A tensor of the message with its bytes. Large ones stay where the worker put them.
-    pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, Malformed> {
+    pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, ProtocolError> {
         let data = match head.place {
             Place::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
             Place::Inline(start) => {
                 let end = start.checked_add(head.byte_length);
                 let data = end.and_then(|end| self.data().slice(start..end));
-                data.ok_or(Malformed("a tensor lies outside of its message"))?
+                data.ok_or(ProtocolError("a tensor lies outside of its message"))?
             }
         };
         let is_text = head.data_type.byte_size().is_none();
         let count = head.shape.element_count().unwrap_or(0);
         if is_text && !data.host().is_ok_and(|data| holds_strings(data, count)) {
-            return Err(Malformed("a BYTES tensor does not hold its elements"));
+            return Err(ProtocolError("a BYTES tensor does not hold its elements"));
         }
         Ok(Tensor::new(head.name, head.data_type, head.shape.clone(), data))
     }
@@ -158,7 +158,7 @@ impl Message<'_> {
     }
 
     /// All of `heads`, as [`Message::tensor`] gives them.
-    pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, Malformed> {
+    pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, ProtocolError> {
         heads.iter().map(|head| self.tensor(head)).collect()
     }
 
@@ -166,8 +166,9 @@ impl Message<'_> {
     ///
     /// # Errors
     /// When it is none.
-    pub fn json(&self) -> Result<serde_json::Value, Malformed> {
-        serde_json::from_slice(self.packet.payload.meta).map_err(|_| Malformed("it is not JSON"))
+    pub fn json(&self) -> Result<serde_json::Value, ProtocolError> {
+        serde_json::from_slice(self.packet.payload.meta)
+            .map_err(|_| ProtocolError("it is not JSON"))
     }
 
     /// The inline data in memory that outlives the packet.
@@ -189,13 +190,13 @@ pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
             memory.free(offset);
         }
         // It was written here.
-        Err(Malformed(_)) => {}
+        Err(ProtocolError(_)) => {}
     }
 }
 
-fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), Malformed> {
+fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), ProtocolError> {
     let is_known = packet.released().all(|offset| memory.free(offset));
-    is_known.then_some(()).ok_or(Malformed("it gives back a block that was not given to it"))
+    is_known.then_some(()).ok_or(ProtocolError("it gives back a block that was not given to it"))
 }
 
 #[cfg(test)]
@@ -210,15 +211,18 @@ mod tests {
     use super::*;
     use crate::{
         memory::{ArenaLimits, Mapping, MemoryRules},
-        waker::Waker,
+        waker::EventThreadWaker,
         wire::{Reader, RequestHead, SentRequest, kind, put_request},
     };
 
     const LIMITS: ArenaLimits = ArenaLimits { initial: 4096, growth: 4096, max: None };
 
     fn memory() -> SharedMemory {
-        SharedMemory::new(MemoryRules::of(LIMITS), Arc::new(Waker::new().expect("an eventfd")))
-            .expect("memory")
+        SharedMemory::new(
+            MemoryRules::of(LIMITS),
+            Arc::new(EventThreadWaker::new().expect("an eventfd")),
+        )
+        .expect("memory")
     }
 
     #[test]
@@ -235,7 +239,7 @@ mod tests {
             outputs: &[],
             trace: None,
         };
-        let mut message = Outgoing::new(kind::INFER, 7);
+        let mut message = OutgoingMessage::new(kind::INFER, 7);
         put_request(&mut message, &sent, &mut memory.allocation()).expect("written");
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
         let read = |message: &Message<'_>| {
@@ -249,7 +253,7 @@ mod tests {
     #[test]
     fn a_long_message_goes_through_the_inbox() {
         let memory = memory();
-        let message = Outgoing::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
+        let message = OutgoingMessage::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
         let Ok(Parsed::Spilled { offset, length, .. }) = Parsed::read(&packet) else {
             panic!("not spilled")
@@ -269,7 +273,7 @@ mod tests {
         };
         let packet = [&header.bytes()[..], &64_u64.to_le_bytes()].concat();
         let error = Message::open(&packet, &memory, |_| Ok(())).expect_err("not its block");
-        assert_eq!(error, Malformed("it gives back a block that was not given to it"));
+        assert_eq!(error, ProtocolError("it gives back a block that was not given to it"));
     }
 
     /// What a worker has sent stays what was checked, whatever the worker writes there afterwards: here, lengths of

@@ -17,7 +17,7 @@ pub(crate) struct Socket(OwnedFd);
 
 /// Outcome of a receive that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum SocketRead {
     Packet(usize),
     Nothing,
     /// The other side is closed.
@@ -67,17 +67,17 @@ impl Socket {
     }
 
     /// Takes a packet that is there already.
-    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::DONTWAIT)
     }
 
     /// The beginning of a packet that is there already, which stays there.
-    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
     }
 
     /// Waits for a packet, or until the socket is closed or shut down.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::empty())
     }
 
@@ -87,13 +87,13 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 
-    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Received> {
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<SocketRead> {
         loop {
             match rustix::net::recv(&self.0, &mut *buffer, flags) {
-                Ok((0, _)) => return Ok(Received::End),
-                Ok((length, _)) => return Ok(Received::Packet(length)),
-                Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::CONNRESET) => return Ok(Received::End),
+                Ok((0, _)) => return Ok(SocketRead::End),
+                Ok((length, _)) => return Ok(SocketRead::Packet(length)),
+                Err(Errno::AGAIN) => return Ok(SocketRead::Nothing),
+                Err(Errno::CONNRESET) => return Ok(SocketRead::End),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

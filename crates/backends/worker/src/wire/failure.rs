@@ -2,7 +2,7 @@
 
 use crate::wire::{
     packet::Payload,
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
 };
 
 /// The meta of READY, COMPLETED and EXECUTED with the ERROR flag.
@@ -16,7 +16,7 @@ pub struct Failure<'a> {
 
 impl<'a> Failure<'a> {
     /// Reads the payload of a message with the ERROR flag.
-    pub fn read(payload: Payload<'a>) -> Result<Self, Malformed> {
+    pub fn read(payload: Payload<'a>) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new(payload.meta);
         let length = size(reader.u32()?)?;
         let message = reader.text(length)?;

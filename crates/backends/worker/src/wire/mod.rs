@@ -1,7 +1,7 @@
 //! The messages between server and worker, as bytes: see `PROTOCOL.md`.
 //!
 //! Nothing here knows a socket or shared memory. What comes from a worker is not trusted: every read is
-//! checked, and whatever does not follow the protocol is [`Malformed`].
+//! checked, and whatever does not follow the protocol is [`ProtocolError`].
 
 mod failure;
 mod packet;
@@ -15,18 +15,18 @@ mod tests;
 mod write;
 
 pub use failure::Failure;
-pub use packet::{Header, Packet, Parsed, Payload};
+pub use packet::{Header, Packet, ParsedPacket, Payload};
 pub use protocol::{HEADER_LENGTH, INLINE_LIMIT, PACKET_LIMIT, flag, kind};
-pub use read::{Malformed, Reader};
+pub use read::{ProtocolError, Reader};
 pub use request::RequestHead;
 pub use response::{Body, ResponseHead, code_from_number, code_number};
 pub use tensor::{Place, TensorHead, holds_strings};
-pub use write::{Blocks, Outgoing, SentRequest, put_failure, put_request, put_response};
+pub use write::{Blocks, OutgoingMessage, SentRequest, put_failure, put_request, put_response};
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
 #[doc(hidden)]
 pub fn read_anything(packet: &[u8]) {
-    let Ok(Parsed::Whole(packet)) = Parsed::read(packet) else { return };
+    let Ok(ParsedPacket::Whole(packet)) = ParsedPacket::read(packet) else { return };
     packet.released().for_each(drop);
     let _ = packet.text();
     let _ = Failure::read(packet.payload);

@@ -2,7 +2,7 @@
 
 use crate::wire::{
     protocol::HEADER_LENGTH,
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
 };
 
 /// The fixed beginning of every packet.
@@ -26,7 +26,7 @@ pub struct Header {
 
 impl Header {
     /// Reads the fixed part of a packet.
-    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, ProtocolError> {
         Ok(Self {
             kind: reader.u8()?,
             flags: reader.u8()?,
@@ -37,7 +37,7 @@ impl Header {
             is_spilled: match reader.u32()? {
                 0 => false,
                 1 => true,
-                _ => return Err(Malformed("its spill field is neither 0 nor 1")),
+                _ => return Err(ProtocolError("its spill field is neither 0 nor 1")),
             },
         })
     }
@@ -64,7 +64,7 @@ impl Header {
 
 /// A packet as it came from a socket.
 #[derive(Clone, Copy, Debug)]
-pub enum Parsed<'a> {
+pub enum ParsedPacket<'a> {
     /// All of the message is in the packet.
     Whole(Packet<'a>),
     /// The content lies in the sender's arena.
@@ -78,9 +78,9 @@ pub enum Parsed<'a> {
     },
 }
 
-impl<'a> Parsed<'a> {
+impl<'a> ParsedPacket<'a> {
     /// Takes a packet apart.
-    pub fn read(packet: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn read(packet: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new(packet);
         let header = Header::read(&mut reader)?;
         if header.is_spilled {
@@ -113,7 +113,7 @@ pub struct Payload<'a> {
 
 impl<'a> Packet<'a> {
     /// The message of `header`; `meta` with the released offsets before it.
-    pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut meta = Reader::new(meta);
         let released = meta.bytes(usize::from(header.released) * 8)?;
         Ok(Self { header, released, payload: Payload { meta: meta.rest(), data } })
@@ -125,7 +125,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Meta as text.
-    pub fn text(&self) -> Result<&'a str, Malformed> {
-        std::str::from_utf8(self.payload.meta).map_err(|_| Malformed("a text is not UTF-8"))
+    pub fn text(&self) -> Result<&'a str, ProtocolError> {
+        std::str::from_utf8(self.payload.meta).map_err(|_| ProtocolError("a text is not UTF-8"))
     }
 }

@@ -3,7 +3,7 @@
 /// What a worker sent does not follow the protocol: why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: {0}")]
-pub struct Malformed(pub &'static str);
+pub struct ProtocolError(pub &'static str);
 
 /// Takes numbers and slices from the front of some bytes.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +16,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `length` bytes.
-    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed("it is cut short"))?;
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], ProtocolError> {
+        let (taken, rest) =
+            self.0.split_at_checked(length).ok_or(ProtocolError("it is cut short"))?;
         self.0 = rest;
         Ok(taken)
     }
@@ -28,43 +29,43 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `length` bytes as text.
-    pub fn text(&mut self, length: usize) -> Result<&'a str, Malformed> {
-        std::str::from_utf8(self.bytes(length)?).map_err(|_| Malformed("a text is not UTF-8"))
+    pub fn text(&mut self, length: usize) -> Result<&'a str, ProtocolError> {
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| ProtocolError("a text is not UTF-8"))
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Malformed("it is cut short"))?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ProtocolError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(ProtocolError("it is cut short"))?;
         self.0 = rest;
         Ok(*taken)
     }
 
     /// One byte.
-    pub fn u8(&mut self) -> Result<u8, Malformed> {
+    pub fn u8(&mut self) -> Result<u8, ProtocolError> {
         self.array().map(|[byte]| byte)
     }
 
     /// Two bytes, little-endian.
-    pub fn u16(&mut self) -> Result<u16, Malformed> {
+    pub fn u16(&mut self) -> Result<u16, ProtocolError> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// Four bytes, little-endian.
-    pub fn u32(&mut self) -> Result<u32, Malformed> {
+    pub fn u32(&mut self) -> Result<u32, ProtocolError> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Eight bytes, little-endian.
-    pub fn u64(&mut self) -> Result<u64, Malformed> {
+    pub fn u64(&mut self) -> Result<u64, ProtocolError> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Eight bytes, little-endian.
-    pub fn i64(&mut self) -> Result<i64, Malformed> {
+    pub fn i64(&mut self) -> Result<i64, ProtocolError> {
         self.array().map(i64::from_le_bytes)
     }
 }
 
 /// A length that came as a wide number.
-pub(super) fn size(length: impl TryInto<usize>) -> Result<usize, Malformed> {
-    length.try_into().map_err(|_| Malformed("a length is too great"))
+pub(super) fn size(length: impl TryInto<usize>) -> Result<usize, ProtocolError> {
+    length.try_into().map_err(|_| ProtocolError("a length is too great"))
 }

@@ -3,7 +3,7 @@
 use galatea_types::TraceContext;
 
 use crate::wire::{
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
     tensor::TensorHead,
 };
 
@@ -40,7 +40,7 @@ pub struct RequestHead<'a> {
 
 impl<'a> RequestHead<'a> {
     /// Reads a request from the front of meta.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let [key, correlation_id, timeout_us] = [reader.u64()?, reader.u64()?, reader.u64()?];
         let (model_version, priority) = (reader.i64()?, reader.i64()?);
         let flags = reader.u32()?;
@@ -76,7 +76,7 @@ impl RequestHead<'_> {
     }
 }
 
-fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ProtocolError> {
     let length = reader.u16()?;
     reader.text(length.into())
 }

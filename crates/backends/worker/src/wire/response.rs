@@ -3,7 +3,7 @@
 use galatea_types::Code;
 
 use crate::wire::{
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
     tensor::TensorHead,
 };
 
@@ -19,12 +19,12 @@ pub enum Body {
 }
 
 impl Body {
-    fn read(number: u8) -> Result<Self, Malformed> {
+    fn read(number: u8) -> Result<Self, ProtocolError> {
         match number {
             0 => Ok(Self::None),
             1 => Ok(Self::Outputs),
             2 => Ok(Self::Rescheduled),
-            _ => Err(Malformed("a response has an unknown body")),
+            _ => Err(ProtocolError("a response has an unknown body")),
         }
     }
 }
@@ -48,7 +48,7 @@ pub struct ResponseHead<'a> {
 
 impl<'a> ResponseHead<'a> {
     /// Reads a response from the front of meta.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let key = reader.u64()?;
         let code = reader.u8()?;
         let body = Body::read(reader.u8()?)?;
@@ -81,9 +81,9 @@ const CODES: [Code; 8] = [
 ///
 /// # Errors
 /// When there is none.
-pub fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
+pub fn code_from_number(number: u8) -> Result<Option<Code>, ProtocolError> {
     let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
-    CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
+    CODES.get(index).copied().map(Some).ok_or(ProtocolError("an error code is unknown"))
 }
 
 /// An error code's number in the protocol, which has Triton's: what is used up is unavailable there.

@@ -2,11 +2,11 @@
 
 use galatea_types::{DataType, Shape, byte_strings};
 
-use crate::wire::read::{Malformed, Reader, size};
+use crate::wire::read::{ProtocolError, Reader, size};
 
 /// Where a tensor's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TensorPlace {
     /// In the message's data, from this offset.
     Inline(usize),
     /// A block of the sender's arena.
@@ -23,14 +23,14 @@ pub struct TensorHead<'a> {
     /// All dimensions, the batch dimension included.
     pub shape: Shape,
     /// Where its bytes are.
-    pub place: Place,
+    pub place: TensorPlace,
     /// How many bytes it has.
     pub byte_length: usize,
 }
 
 impl<'a> TensorHead<'a> {
     /// Reads the description from the front of `reader`. A length that does not fit the shape is malformed.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let name_length = usize::from(reader.u16()?);
         let data_type = data_type_from_number(reader.u8()?)?;
         let place = reader.u8()?;
@@ -38,11 +38,12 @@ impl<'a> TensorHead<'a> {
         let offset = reader.u64()?;
         let byte_length = size(reader.u64()?)?;
         let place = match place {
-            0 => Place::Inline(size(offset)?),
-            1 => Place::Arena(offset),
-            _ => return Err(Malformed("a tensor is in no known place")),
+            0 => TensorPlace::Inline(size(offset)?),
+            1 => TensorPlace::Arena(offset),
+            _ => return Err(ProtocolError("a tensor is in no known place")),
         };
-        let dims = reader.bytes(rank.checked_mul(8).ok_or(Malformed("a rank is too great"))?)?;
+        let dims =
+            reader.bytes(rank.checked_mul(8).ok_or(ProtocolError("a rank is too great"))?)?;
         let shape: Shape = dims.as_chunks().0.iter().map(|&d| i64::from_le_bytes(d)).collect();
         let head = Self { name: reader.text(name_length)?, data_type, shape, place, byte_length };
         head.check()?;
@@ -50,12 +51,12 @@ impl<'a> TensorHead<'a> {
     }
 
     /// The length must be that of the shape. The elements of a BYTES tensor are checked when its bytes are read.
-    fn check(&self) -> Result<(), Malformed> {
-        let elements = self.shape.element_count().ok_or(Malformed("a shape is not one"))?;
+    fn check(&self) -> Result<(), ProtocolError> {
+        let elements = self.shape.element_count().ok_or(ProtocolError("a shape is not one"))?;
         match self.data_type.byte_size() {
             None => Ok(()),
             Some(width) if elements.checked_mul(width) == Some(self.byte_length) => Ok(()),
-            Some(_) => Err(Malformed("a tensor's length does not fit its shape")),
+            Some(_) => Err(ProtocolError("a tensor's length does not fit its shape")),
         }
     }
 }
@@ -66,10 +67,10 @@ pub fn holds_strings(data: &[u8], count: usize) -> bool {
 }
 
 /// The protocol numbers data types from 1 in the order of [`DataType::ALL`].
-fn data_type_from_number(number: u8) -> Result<DataType, Malformed> {
+fn data_type_from_number(number: u8) -> Result<DataType, ProtocolError> {
     let index = usize::from(number).checked_sub(1);
     let data_type = index.and_then(|i| DataType::ALL.get(i));
-    data_type.copied().ok_or(Malformed("a data type is unknown"))
+    data_type.copied().ok_or(ProtocolError("a data type is unknown"))
 }
 
 pub(super) fn data_type_number(data_type: DataType) -> u8 {

@@ -20,7 +20,7 @@ pub trait Blocks {
 
 /// A message that is being put together. Keeps its memory from one message to the next.
 #[derive(Debug, Default)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// One of [`kind`](crate::wire::kind).
     pub kind: u8,
     /// Bits of [`flag`](crate::wire::flag).
@@ -38,7 +38,7 @@ pub struct Outgoing {
 /// Inline tensors start on this, counted from the first.
 const INLINE_ALIGNMENT: usize = 16;
 
-impl Outgoing {
+impl OutgoingMessage {
     /// An empty message.
     pub fn new(kind: u8, id: u64) -> Self {
         Self { kind, id, ..Self::default() }
@@ -56,7 +56,7 @@ impl Outgoing {
         self.data.clear();
     }
 
-    /// Lengths of meta and data, for [`Outgoing::truncate`].
+    /// Lengths of meta and data, for [`OutgoingMessage::truncate`].
     pub fn position(&self) -> (usize, usize) {
         (self.meta.len(), self.data.len())
     }
@@ -114,7 +114,7 @@ pub struct SentRequest<'a> {
 /// # Errors
 /// When an input finds no room in `blocks`, or something is too long for the protocol.
 pub fn put_request(
-    message: &mut Outgoing,
+    message: &mut OutgoingMessage,
     sent: &SentRequest<'_>,
     blocks: &mut dyn Blocks,
 ) -> Result<()> {
@@ -163,7 +163,7 @@ fn trace_json(span: TraceContext) -> String {
 /// # Errors
 /// When an output finds no room in `blocks`, or something is too long for the protocol.
 pub fn put_response(
-    message: &mut Outgoing,
+    message: &mut OutgoingMessage,
     key: u64,
     response: Option<&Result<InferResponse>>,
     blocks: &mut dyn Blocks,
@@ -188,7 +188,7 @@ pub fn put_response(
 }
 
 /// Makes `message` the report of a failure: see [`Failure`](crate::wire::Failure).
-pub fn put_failure(message: &mut Outgoing, error: &Error) {
+pub fn put_failure(message: &mut OutgoingMessage, error: &Error) {
     let text = error.message().as_bytes();
     message.flags |= flag::ERROR;
     message.count = response::code_number(error.code()).into();

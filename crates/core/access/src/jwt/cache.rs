@@ -46,10 +46,10 @@ mod tests {
     use galatea_types::Identity;
 
     use super::*;
-    use crate::grantee::Proof;
+    use crate::grantee::IdentityProof;
 
     fn grantee(expires: u64) -> Arc<Grantee> {
-        let proof = Proof::Token([].into());
+        let proof = IdentityProof::Token([].into());
         Arc::new(Grantee::new(Identity::new("", "i"), proof, Vec::new(), Some(expires)))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{JwtRules, KeySet, SigningAlgorithm, ring_provider};
 use crate::{
-    grantee::{Grant, Grantee, Proof},
+    grantee::{Grant, Grantee, IdentityProof},
     policy::Policy,
     refusal::AuthFailure,
     role::Role,
@@ -48,7 +48,7 @@ impl JwtRules {
         expires: Option<u64>,
     ) -> Grantee {
         let own = self.own_grant(&groups).into_iter().collect();
-        policy.grantee(identity, Proof::Token(groups), own, expires)
+        policy.grantee(identity, IdentityProof::Token(groups), own, expires)
     }
 
     /// The claims of a token that the issuer has signed, for this server.

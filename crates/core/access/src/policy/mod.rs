@@ -13,7 +13,7 @@ pub use self::{read::MAX_POLICY, table::PolicyError};
 use crate::{
     action::Action,
     digest::Digest,
-    grantee::{Grant, Grantee, Proof},
+    grantee::{Grant, Grantee, IdentityProof},
     jwt::JwtRules,
     pattern::Pattern,
     role::Role,
@@ -25,7 +25,7 @@ pub struct Policy {
     keys: HashMap<Digest, Arc<Grantee>>,
     certificates: Vec<CertificateRule>,
     jwt: Option<JwtRules>,
-    grants: Vec<(Whose, Grant)>,
+    grants: Vec<(GrantTarget, Grant)>,
     /// `None`: the policy does not say, and health is.
     open: Option<Vec<OpenRoute>>,
     /// Whom every client counts as, where nobody has to say who it is.
@@ -43,7 +43,7 @@ struct CertificateRule {
 
 /// To whom a grant is given.
 #[derive(Debug)]
-enum Whose {
+enum GrantTarget {
     /// Those whose names match.
     Identity(Pattern),
     /// Those whose tokens name such a group.
@@ -102,7 +102,7 @@ impl Policy {
     pub(crate) fn of_certificate(&self, subject: &str) -> Option<Grantee> {
         let rule = self.certificates.iter().find(|rule| rule.subject.matches_subject(subject))?;
         let identity = Identity::new("certificates", rule.name.as_deref().unwrap_or(subject));
-        let proof = Proof::Certificate(subject.into());
+        let proof = IdentityProof::Certificate(subject.into());
         Some(self.grantee(identity, proof, rule.grants.clone(), None))
     }
 
@@ -110,17 +110,17 @@ impl Policy {
     pub(crate) fn grantee(
         &self,
         identity: Identity,
-        proof: Proof,
+        proof: IdentityProof,
         mut own: Vec<Grant>,
         expires: Option<u64>,
     ) -> Grantee {
         let groups: &[String] = match &proof {
-            Proof::Token(groups) => groups,
-            Proof::Key(_) | Proof::Certificate(_) | Proof::None => &[],
+            IdentityProof::Token(groups) => groups,
+            IdentityProof::Key(_) | IdentityProof::Certificate(_) | IdentityProof::None => &[],
         };
-        let is_given = |whose: &Whose| match whose {
-            Whose::Identity(pattern) => pattern.matches(identity.name()),
-            Whose::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
+        let is_given = |whose: &GrantTarget| match whose {
+            GrantTarget::Identity(pattern) => pattern.matches(identity.name()),
+            GrantTarget::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
         };
         own.extend(self.grants.iter().filter(|(to, _)| is_given(to)).map(|(_, g)| g.clone()));
         Grantee::new(identity, proof, own, expires)

@@ -9,12 +9,12 @@ use toml::{
 };
 
 use super::{
-    CertificateRule, OpenRoute, Policy, PolicyError, Whose,
+    CertificateRule, GrantTarget, OpenRoute, Policy, PolicyError,
     table::{Fields, Result, Source, shown},
 };
 use crate::{
     digest::Digest,
-    grantee::{Grant, Proof},
+    grantee::{Grant, IdentityProof},
     jwt::{JwtRules, KeySource, SigningAlgorithm},
     pattern::Pattern,
     role::{Role, RoleSet},
@@ -166,11 +166,11 @@ fn models(fields: &Fields<'_>) -> Result<Option<Arc<[Pattern]>>> {
     Ok(Some(names.iter().map(|name| Pattern::new(name.value)).collect()))
 }
 
-fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(Whose, Grant)> {
+fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(GrantTarget, Grant)> {
     let identity = fields.text("identity", r#""ci-*""#)?;
     let group = fields.text("group", r#""ml-team""#)?;
     let whose = match (identity, group) {
-        (Some(name), None) => Whose::Identity(Pattern::new(name.value)),
+        (Some(name), None) => GrantTarget::Identity(Pattern::new(name.value)),
         (None, Some(name)) => {
             let claim = policy.jwt.as_ref().and_then(|jwt| jwt.roles_claim.as_ref());
             if claim.is_none() {
@@ -178,7 +178,7 @@ fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(Whose, Grant)> {
                 let advice = r#"say in [jwt] which claim does: roles_claim = "groups""#;
                 return Err(fields.wrong("group", text, advice));
             }
-            Whose::Group(Pattern::new(name.value))
+            GrantTarget::Group(Pattern::new(name.value))
         }
         _ => {
             let text = "[[grants]] needs one of 'identity' and 'group'";
@@ -235,7 +235,7 @@ fn read_key(policy: &mut Policy, fields: &Fields<'_>) -> Result<()> {
     let own = grant(fields)?.into_iter().collect();
     let grantee = policy.grantee(
         Identity::new("keys", name),
-        Proof::Key(digest),
+        IdentityProof::Key(digest),
         own,
         fields.second("expires")?,
     );

@@ -59,7 +59,7 @@ impl Source<'_> {
 }
 
 /// A value and where it stands.
-pub(super) struct Placed<'s> {
+pub(super) struct PlacedValue<'s> {
     pub value: &'s str,
     pub span: Range<usize>,
 }
@@ -118,7 +118,7 @@ impl<'s> Fields<'s> {
     /// A mistake of a value.
     pub fn wrong_value(
         &self,
-        value: &Placed<'_>,
+        value: &PlacedValue<'_>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
@@ -130,15 +130,17 @@ impl<'s> Fields<'s> {
         self.wrong(field, text, format!("write {field} = {example}"))
     }
 
-    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<'s>>> {
+    pub fn text(&self, field: &str, example: &str) -> Result<Option<PlacedValue<'s>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         match value.get_ref().as_str() {
-            Some(text) if !text.is_empty() => Ok(Some(Placed { value: text, span: value.span() })),
+            Some(text) if !text.is_empty() => {
+                Ok(Some(PlacedValue { value: text, span: value.span() }))
+            }
             _ => Err(self.kind(field, "a text that is not empty", example)),
         }
     }
 
-    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<'s>> {
+    pub fn needed_text(&self, field: &str, example: &str) -> Result<PlacedValue<'s>> {
         self.text(field, example)?.ok_or_else(|| {
             let text = format!("{} has no '{field}'", self.name);
             self.source.error(self.span(), text, format!("add {field} = {example}"))
@@ -146,13 +148,13 @@ impl<'s> Fields<'s> {
     }
 
     /// A list of texts, or one text.
-    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<'s>>>> {
+    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<PlacedValue<'s>>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let wrong = || self.kind(field, "a list of texts", example);
         if let DeValue::Array(list) = value.get_ref() {
             let texts = list.iter().map(|one| {
                 let text = one.get_ref().as_str().filter(|text| !text.is_empty());
-                Ok(Placed { value: text.ok_or_else(wrong)?, span: one.span() })
+                Ok(PlacedValue { value: text.ok_or_else(wrong)?, span: one.span() })
             });
             return texts.collect::<Result<_>>().map(Some);
         }

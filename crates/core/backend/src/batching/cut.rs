@@ -3,13 +3,13 @@
 use galatea_types::{Buffer, DataType, byte_strings};
 
 /// What has been cut off so far.
-pub(super) struct Cut<'a> {
+pub(super) struct CutPosition<'a> {
     data_type: DataType,
     data: &'a Buffer,
     start: usize,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> CutPosition<'a> {
     pub fn of(data_type: DataType, data: &'a Buffer) -> Self {
         Self { data_type, data, start: 0 }
     }

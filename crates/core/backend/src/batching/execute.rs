@@ -6,7 +6,7 @@ use galatea_types::{DeviceAllocator, Error, Result};
 
 use super::{
     generated::generate,
-    join::{Joined, join, missing, tensors_of},
+    join::{JoinedInput, join, missing, tensors_of},
     model_output::ModelOutput,
     padding::PaddedGroup,
     split::{Division, SplitOutput, respond},
@@ -38,7 +38,11 @@ pub trait GroupRunner {
 
     /// Makes the inputs ready: one for each of `execution_inputs`, `None` for an optional one that no request
     /// brought. `wanted`: the outputs that some request asks for. When this fails for several requests, each is run alone.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Self::Inputs>;
+    fn prepare(
+        &self,
+        joined: Vec<Option<JoinedInput<'_>>>,
+        wanted: &[usize],
+    ) -> Result<Self::Inputs>;
 
     /// Computes the same outputs.
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
@@ -92,14 +96,14 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
 }
 
 /// The inputs, and what they are padded to.
-type Gathered<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
+type GatheredInputs<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
 
 fn gather<'r, R: GroupRunner>(
     runner: &'r R,
     batch: &Batch,
     group: &[usize],
     wanted: &[usize],
-) -> Result<Gathered<'r, R>> {
+) -> Result<GatheredInputs<'r, R>> {
     let config = runner.config();
     let padded = PaddedGroup::of(config, batch, group)?;
     let mut joined = Vec::with_capacity(config.execution_inputs().len());
@@ -128,7 +132,7 @@ fn gather_generated(
     batch: &Batch,
     group: &[usize],
     target: &TensorSpec,
-) -> Result<Joined<'static>> {
+) -> Result<JoinedInput<'static>> {
     let none = || Error::internal(format!("nothing fills input '{}'", target.name));
     let batch_input = config.batch_input_for(&target.name).ok_or_else(none)?;
     let source = config.input(&batch_input.source).ok_or_else(none)?;
@@ -220,12 +224,16 @@ mod tests {
             self.device.as_ref().map(|device| device as &dyn DeviceAllocator)
         }
 
-        fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<ModelOutput> {
+        fn prepare(
+            &self,
+            joined: Vec<Option<JoinedInput<'_>>>,
+            _: &[usize],
+        ) -> Result<ModelOutput> {
             match joined.into_iter().flatten().next() {
-                Some(Joined { shape, content: Content::OnDevice(data), .. }) => {
+                Some(JoinedInput { shape, content: Content::OnDevice(data), .. }) => {
                     Ok(ModelOutput { shape, data })
                 }
-                Some(Joined { shape, content: Content::Elements(data), .. }) => {
+                Some(JoinedInput { shape, content: Content::Elements(data), .. }) => {
                     Ok(ModelOutput { shape, data: data.into() })
                 }
                 _ => Err(Error::internal("no input of a fixed size")),

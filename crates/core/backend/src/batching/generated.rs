@@ -3,14 +3,14 @@
 use galatea_config::{BatchInput, BatchInputKind, TensorSpec};
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape, Tensor};
 
-use super::join::{Content, Joined};
+use super::join::{Content, JoinedInput};
 
 /// The tensor for each target of `batch_input`; `sources`: its source input of each request.
 pub(super) fn generate(
     batch_input: &BatchInput,
     target: &TensorSpec,
     sources: &[&Tensor],
-) -> Result<Joined<'static>> {
+) -> Result<JoinedInput<'static>> {
     use BatchInputKind as Kind;
 
     let too_large = || too_large(target);
@@ -39,7 +39,7 @@ pub(super) fn generate(
     let length = i64::try_from(values.len()).map_err(|_| too_large())?;
     let shape = dims.unwrap_or_else(|| Shape::from([length]));
     let data = written(batch_input.data_type, &values).ok_or_else(too_large)?;
-    Ok(Joined { shape, content: Content::Elements(data.into_bytes()), is_shared: false })
+    Ok(JoinedInput { shape, content: Content::Elements(data.into_bytes()), is_shared: false })
 }
 
 fn accumulated(counts: Vec<usize>) -> Option<Vec<usize>> {

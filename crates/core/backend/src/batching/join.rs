@@ -33,7 +33,7 @@ pub(super) fn tensors_of<'b>(
 
 /// An input as the model gets it.
 #[derive(Debug, PartialEq)]
-pub struct Joined<'t> {
+pub struct JoinedInput<'t> {
     /// As the model sees it, batch dimension included.
     pub shape: Shape,
     /// As many elements as the shape says.
@@ -61,7 +61,7 @@ pub(super) fn join<'t>(
     has_batching: bool,
     device: Option<&dyn DeviceAllocator>,
     tensors: &[&'t Tensor],
-) -> Result<Joined<'t>> {
+) -> Result<JoinedInput<'t>> {
     let shape = joined_shape(spec, is_scalar, has_batching, tensors)?;
     let (content, is_shared) = match (spec.data_type, device, tensors) {
         (DataType::Bytes, ..) => (Content::Texts(texts(spec, tensors)?), true),
@@ -75,7 +75,7 @@ pub(super) fn join<'t>(
         }
         (_, None, several) => (Content::Elements(concatenate(spec, several)?), false),
     };
-    Ok(Joined { shape, content, is_shared })
+    Ok(JoinedInput { shape, content, is_shared })
 }
 
 /// The one walk over the elements of a request: they were counted when it was checked, and are again here, so that

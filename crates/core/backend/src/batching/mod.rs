@@ -13,5 +13,5 @@ pub mod reshape;
 mod split;
 
 pub use execute::{GroupRunner, execute};
-pub use join::{Content, Joined, missing};
+pub use join::{Content, JoinedInput, missing};
 pub use model_output::{ModelOutput, other_type};

@@ -37,8 +37,8 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
         inputs.chain(generated).chain(outputs).filter_map(Result::err)
     }
 
-    fn side<'c>(&self, config: &'c ModelConfig, what: &'static str) -> Side<'c> {
-        Side { config, what, how_to_batch: self.how_to_batch }
+    fn side<'c>(&self, config: &'c ModelConfig, what: &'static str) -> ModelSide<'c> {
+        ModelSide { config, what, how_to_batch: self.how_to_batch }
     }
 
     /// Inputs that the model has values of its own for do not count.
@@ -136,13 +136,13 @@ fn check_optional(config: &ModelConfig, spec: &TensorSpec) -> Result<()> {
 }
 
 /// One side of a model: inputs may leave open what the model fixes, outputs must be just as the model declares them.
-struct Side<'a> {
+struct ModelSide<'a> {
     config: &'a ModelConfig,
     what: &'static str,
     how_to_batch: &'static str,
 }
 
-impl Side<'_> {
+impl ModelSide<'_> {
     fn check(&self, spec: &TensorSpec, declared: &impl DeclaredTensor) -> Result<()> {
         check_type(self.config, self.what, spec, declared.kind())?;
         if spec.allows_ragged_batch {

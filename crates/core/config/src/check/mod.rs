@@ -86,14 +86,14 @@ impl NormalizedConfig {
 }
 
 /// What is known of a configuration when it was read.
-struct Polled {
+struct ReadConfig {
     version_policy: VersionPolicy,
     max_batch_size: u32,
     /// A sequence batcher does not have its states yet.
     scheduling: Scheduling,
 }
 
-fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
+fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<ReadConfig> {
     names::check(raw, context)?;
     limits::check_steps(raw)?;
     let version_policy = version_policy(raw)?;
@@ -101,12 +101,12 @@ fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
     let scheduling = scheduling(raw)?;
     response_cache::check(raw)?;
     metrics::check(raw.model_metrics.as_ref())?;
-    Ok(Polled { version_policy, max_batch_size, scheduling })
+    Ok(ReadConfig { version_policy, max_batch_size, scheduling })
 }
 
 fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
     let raw = &config.raw;
-    let Polled { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
+    let ReadConfig { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
     limits::check(raw)?;
     let instance_groups = instance_groups(&config, &scheduling, context)?;
     let (inputs, outputs) = (tensors::check_inputs(raw)?, tensors::check_outputs(raw)?);

@@ -19,12 +19,12 @@ pub(super) struct Field {
     /// What holds where the field is left out; empty: nothing.
     pub default: &'static str,
     pub meaning: &'static str,
-    pub here: Here,
+    pub here: FieldSupport,
 }
 
 /// What this server does with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Here {
+pub(super) enum FieldSupport {
     /// It acts on it as the meaning says; the text adds to that, or is empty.
     Works(&'static str),
     /// It loads without a word, and nothing depends on it, for this reason.
@@ -54,10 +54,10 @@ impl Field {
         let mut cells = line.split(" | ");
         let [name, default, meaning, here] = std::array::from_fn(|_| cells.next());
         let here = match here?.split_once(": ").unwrap_or((here?, "")) {
-            ("by table", _) => Here::ByTable,
-            ("no effect", why) => Here::NoEffect(why),
-            ("refused", why) => Here::Refused(why),
-            (_, note) => Here::Works(note),
+            ("by table", _) => FieldSupport::ByTable,
+            ("no effect", why) => FieldSupport::NoEffect(why),
+            ("refused", why) => FieldSupport::Refused(why),
+            (_, note) => FieldSupport::Works(note),
         };
         Some(Self { name: name?, default: default?, meaning: meaning?, here })
     }

@@ -125,7 +125,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// What becomes of a field that is set, by one row of the table.
-pub(crate) struct Treatment {
+pub(crate) struct FieldTreatment {
     /// Where that is so; empty: everywhere.
     pub condition: &'static str,
     /// The words of the message behind the name of the model.
@@ -133,9 +133,9 @@ pub(crate) struct Treatment {
 }
 
 /// What the table says of the field at `path`, as `instance_group.passive`; nothing of its section.
-pub(crate) fn treatments(path: &str) -> impl Iterator<Item = Treatment> {
+pub(crate) fn treatments(path: &str) -> impl Iterator<Item = FieldTreatment> {
     let rows = ROWS.iter().filter(move |row| row.field == path);
-    rows.map(|row| Treatment { condition: row.condition, sentence: row.sentence })
+    rows.map(|row| FieldTreatment { condition: row.condition, sentence: row.sentence })
 }
 
 impl ModelConfig {

@@ -7,7 +7,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescri
 use super::{
     error::TextError,
     lexer::{Lexer, Token, TokenKind},
-    places::{Introduction, Places},
+    places::{PlaceTree, ValueSeparator},
     scalar, suggest,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
         return Err(TextError::new(start, message));
     }
     let descriptor = schema::model_config().ok_or_else(|| TextError::new(start, schema::BROKEN))?;
-    let message = Parser::new(source, Places::default()).parse_message(descriptor, None)?;
+    let message = Parser::new(source, PlaceTree::default()).parse_message(descriptor, None)?;
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn mistakes(source: &str) -> Vec<TextError> {
     else {
         return parse_text(source).err().into_iter().collect();
     };
-    let mut parser = Parser::new(source, Places::default());
+    let mut parser = Parser::new(source, PlaceTree::default());
     parser.passed_over = Some(Vec::new());
     let last = parser.parse_message(descriptor, None).err();
     parser.passed_over.into_iter().flatten().chain(last).collect()
@@ -59,11 +59,11 @@ pub(crate) fn mistakes(source: &str) -> Vec<TextError> {
 
 /// Where the fields of a text stand. The text is read again for it: only mistakes ask, and the others need not pay for
 /// the answer.
-pub(crate) fn find_places(source: &str) -> Option<Places<'_>> {
+pub(crate) fn find_places(source: &str) -> Option<PlaceTree<'_>> {
     if source.len() > MAX_SOURCE_SIZE {
         return None;
     }
-    let mut parser = Parser::new(source, Places::kept());
+    let mut parser = Parser::new(source, PlaceTree::kept());
     parser.parse_message(schema::model_config()?, None).ok()?;
     Some(parser.places)
 }
@@ -78,21 +78,21 @@ struct Parser<'a> {
     token: Token<'a>,
     /// Members of lists and maps so far.
     element_count: usize,
-    places: Places<'a>,
+    places: PlaceTree<'a>,
     /// Mistakes behind which reading went on; `None`: the first one ends it.
     passed_over: Option<Vec<TextError>>,
 }
 
 /// An opening brace or bracket, and the one that closes it.
 #[derive(Clone, Copy)]
-struct Opening {
+struct OpenBracket {
     open: &'static str,
     close: &'static str,
     position: Position,
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str, places: Places<'a>) -> Self {
+    fn new(source: &'a str, places: PlaceTree<'a>) -> Self {
         let mut lexer = Lexer::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
         let token = lexer.next();
         Self { lexer, token, element_count: 0, places, passed_over: None }
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
     fn parse_message(
         &mut self,
         descriptor: MessageDescriptor,
-        opening: Option<Opening>,
+        opening: Option<OpenBracket>,
     ) -> Result<DynamicMessage> {
         let mut fields = Fields::new(descriptor);
         loop {
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         Ok(fields.message)
     }
 
-    fn parse_field(&mut self, fields: &mut Fields, opening: Option<Opening>) -> Result<()> {
+    fn parse_field(&mut self, fields: &mut Fields, opening: Option<OpenBracket>) -> Result<()> {
         let descriptor = fields.message_descriptor();
         let name = self.expect_name(opening, &descriptor)?;
         let Some(field) = descriptor.get_field_by_name(name.text) else {
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         let is_repeated = field.is_list() || field.is_map();
         match self.token {
             bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field, name)?,
-            _ => self.parse_value(fields, &field, Introduction { name, is_listed: false })?,
+            _ => self.parse_value(fields, &field, ValueSeparator { name, is_listed: false })?,
         }
         self.end_field();
         Ok(())
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
 
     fn expect_name(
         &mut self,
-        opening: Option<Opening>,
+        opening: Option<OpenBracket>,
         message: &MessageDescriptor,
     ) -> Result<Token<'a>> {
         if matches!(self.token.kind, TokenKind::Word | TokenKind::Number) {
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         Err(match (opening, self.token.kind) {
             (Some(opening), TokenKind::End) => self.unclosed(opening),
             (Some(opening), _) => {
-                let Opening { open, close, position } = opening;
+                let OpenBracket { open, close, position } = opening;
                 let found = self.token.describe();
                 let error =
                     self.error(format!("expected a field name or `{close}`, found {found}"));
@@ -241,8 +241,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unclosed(&self, opening: Opening) -> TextError {
-        let Opening { open, close, position } = opening;
+    fn unclosed(&self, opening: OpenBracket) -> TextError {
+        let OpenBracket { open, close, position } = opening;
         self.error(format!("expected `{close}`, found {}", self.token.describe()))
             .with_hint(format!("the `{open}` at {position} is not closed"))
     }
@@ -272,9 +272,9 @@ impl<'a> Parser<'a> {
         field: &FieldDescriptor,
         name: Token<'a>,
     ) -> Result<()> {
-        let introduction = Introduction { name, is_listed: true };
+        let introduction = ValueSeparator { name, is_listed: true };
         let bracket = self.advance();
-        let opening = Opening { open: "[", close: "]", position: bracket.position };
+        let opening = OpenBracket { open: "[", close: "]", position: bracket.position };
         if self.take(opening.close) {
             let outer = self.places.enter(introduction, bracket);
             self.places.leave(outer);
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expect_comma(&mut self, opening: Opening) -> Result<()> {
+    fn expect_comma(&mut self, opening: OpenBracket) -> Result<()> {
         if self.token.kind == TokenKind::End {
             return Err(self.unclosed(opening));
         }
@@ -314,7 +314,7 @@ impl<'a> Parser<'a> {
         &mut self,
         fields: &mut Fields,
         field: &FieldDescriptor,
-        introduction: Introduction<'a>,
+        introduction: ValueSeparator<'a>,
     ) -> Result<()> {
         if field.is_list() || field.is_map() {
             self.count_element()?;
@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
             }
         };
         let position = self.advance().position;
-        self.parse_message(descriptor, Some(Opening { open, close, position }))
+        self.parse_message(descriptor, Some(OpenBracket { open, close, position }))
     }
 
     fn not_a_message(&self, field: &FieldDescriptor, message: &MessageDescriptor) -> TextError {

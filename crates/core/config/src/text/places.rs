@@ -10,7 +10,7 @@ const MOST: usize = 1 << 17;
 
 /// A tree of the values in a text.
 #[derive(Default)]
-pub(crate) struct Places<'a> {
+pub(crate) struct PlaceTree<'a> {
     nodes: Vec<Node<'a>>,
     /// The message that is being read; `None`: the outermost.
     current: Option<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Places<'a> {
 
 /// How a value is introduced.
 #[derive(Clone, Copy)]
-pub(crate) struct Introduction<'a> {
+pub(crate) struct ValueSeparator<'a> {
     /// The name of its field.
     pub name: Token<'a>,
     /// Whether it stands in brackets, with others.
@@ -28,19 +28,19 @@ pub(crate) struct Introduction<'a> {
 
 struct Node<'a> {
     parent: Option<usize>,
-    introduction: Introduction<'a>,
+    introduction: ValueSeparator<'a>,
     /// The first token of the value; the bracket of an empty list.
     value: Token<'a>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> PlaceTree<'a> {
     /// Remembers what it is told; the default forgets it at once.
     pub fn kept() -> Self {
         Self { is_kept: true, ..Self::default() }
     }
 
-    /// A value begins. Returns what [`Places::leave`] wants at its end.
-    pub fn enter(&mut self, introduction: Introduction<'a>, value: Token<'a>) -> Option<usize> {
+    /// A value begins. Returns what [`PlaceTree::leave`] wants at its end.
+    pub fn enter(&mut self, introduction: ValueSeparator<'a>, value: Token<'a>) -> Option<usize> {
         let outer = self.current;
         if self.is_kept && self.nodes.len() < MOST {
             self.current = Some(self.nodes.len());

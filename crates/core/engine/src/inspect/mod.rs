@@ -85,7 +85,7 @@ impl Inspection {
 /// # Errors
 /// When a repository cannot be read at all.
 pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result<Inspection> {
-    let inspector = Looker::new(options, inspectors);
+    let inspector = ModelInspector::new(options, inspectors);
     let _look = inspector.repository.begin_look();
     inspector.repository.check()?;
     Ok(inspector.run())
@@ -101,7 +101,7 @@ pub fn complete(
     inspectors: InspectorRegistry,
     model: &str,
 ) -> Result<(RawModelConfig, Option<String>)> {
-    let inspection = Looker::new(options, inspectors);
+    let inspection = ModelInspector::new(options, inspectors);
     let _look = inspection.repository.begin_look();
     inspection.repository.check()?;
     let id = ModelId::global(model);
@@ -122,7 +122,7 @@ struct Inspected {
     config: Option<Arc<ModelConfig>>,
 }
 
-struct Looker<'a> {
+struct ModelInspector<'a> {
     options: &'a EngineOptions,
     repository: Repository,
     inspectors: Backends<dyn Inspector>,
@@ -130,7 +130,7 @@ struct Looker<'a> {
     folders: OverrideFolders,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> ModelInspector<'a> {
     fn new(options: &'a EngineOptions, inspectors: InspectorRegistry) -> Self {
         let repository = Repository::new(
             options.repositories.clone(),

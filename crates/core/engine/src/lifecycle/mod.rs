@@ -67,12 +67,12 @@ pub(crate) struct Generation(pub u64);
 struct Record {
     state: VersionState,
     owner: Generation,
-    remembered: Remembered,
+    remembered: ForgottenVersion,
 }
 
 /// What stays of a version when it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Remembered {
+enum ForgottenVersion {
     /// Its state and reason, for everybody.
     Always,
     /// That it was there: who asks for it reads that it is not ready, not that nobody ever heard of it. Its model is in
@@ -140,7 +140,8 @@ impl Lifecycle {
         table.excerpts.remove(model);
         let versions = table.models.entry(model.clone()).or_default();
         if !versions.get(&version).is_some_and(|record| record.state.is_ready()) {
-            let remembered = if is_transient { Remembered::Never } else { Remembered::Always };
+            let remembered =
+                if is_transient { ForgottenVersion::Never } else { ForgottenVersion::Always };
             let record = Record { state: VersionState::Loading, owner: generation, remembered };
             let before = versions.insert(version, record);
             table.keep_replaced(before);
@@ -152,8 +153,8 @@ impl Lifecycle {
         let mut table = self.change();
         let versions = table.models.entry(model.clone()).or_default();
         let known = versions.get(&version);
-        let remembered = known.map_or(Remembered::Always, |record| record.remembered);
-        let remembered = remembered.min(Remembered::AsRemoved);
+        let remembered = known.map_or(ForgottenVersion::Always, |record| record.remembered);
+        let remembered = remembered.min(ForgottenVersion::AsRemoved);
         let state = VersionState::Ready { reason: String::new() };
         let before = versions.insert(version, Record { state, owner: generation, remembered });
         table.keep_replaced(before.filter(|record| record.owner != generation));
@@ -206,7 +207,7 @@ impl Lifecycle {
         table.poll_failures.remove(model);
         table.excerpts.remove(model);
         for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
-            record.remembered = record.remembered.max(Remembered::AsRemoved);
+            record.remembered = record.remembered.max(ForgottenVersion::AsRemoved);
         }
         table.forget_past(model);
         table.forget_removed();
@@ -343,7 +344,9 @@ impl Table {
     /// Forgets versions of a model that are gone and that nobody has to know about.
     fn forget_past(&mut self, model: &ModelId) {
         let Some(versions) = self.models.get_mut(model) else { return };
-        versions.retain(|_, record| !(record.remembered == Remembered::Never && record.is_past()));
+        versions.retain(|_, record| {
+            !(record.remembered == ForgottenVersion::Never && record.is_past())
+        });
         let past = versions.iter().filter(|(_, record)| record.is_past());
         let oldest = past.map(|(&version, record)| (record.owner, version)).min();
         let excess = versions.values().filter(|r| r.is_past()).count() > MAX_PAST_VERSIONS;
@@ -378,7 +381,7 @@ impl Record {
 
     /// Whether the version is gone, and its model with it.
     fn is_removed(&self) -> bool {
-        self.remembered == Remembered::AsRemoved && self.is_past()
+        self.remembered == ForgottenVersion::AsRemoved && self.is_past()
     }
 }
 

@@ -14,5 +14,5 @@ pub(crate) use self::{
         Backends, BrokenStep, Completers, Completion, PolledModel, cycle_error, mistakes_of_folder,
     },
     model_manager::ModelManager,
-    plan::{Cycle, cycles},
+    plan::{DependencyCycle, cycles},
 };

@@ -18,7 +18,8 @@ use super::{
         VersionLoader, joined,
     },
     plan::{
-        Dependencies, LoadRequest, Looks, PollOutcome, Requests, Seen, Step, in_order, with_needs,
+        Dependencies, LoadRequest, PollHistory, PollOutcome, PolledFolders, Requests, Step,
+        in_order, with_needs,
     },
 };
 use crate::{
@@ -49,7 +50,7 @@ pub(crate) struct ModelManager {
     dependencies: Arc<Mutex<Dependencies>>,
     pub loader: ModelLoader,
     /// One look at a time.
-    looks: Mutex<Looks>,
+    looks: Mutex<PollHistory>,
     under_way: LoadsUnderWay,
 }
 
@@ -212,11 +213,11 @@ impl ModelManager {
         looks.outcome()
     }
 
-    fn look(&self) -> Seen {
+    fn look(&self) -> PolledFolders {
         let listing = self.repository.list();
         let folder = |id: &ModelId| Some((id.clone(), self.repository.snapshot(id)?));
         let folders = listing.models.iter().filter_map(folder).collect();
-        Seen { folders, models: listing.models, is_complete: listing.is_complete }
+        PolledFolders { folders, models: listing.models, is_complete: listing.is_complete }
     }
 
     /// Unloads a model that no repository holds any more, or that several hold.

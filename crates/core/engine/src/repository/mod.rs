@@ -29,7 +29,7 @@ pub(crate) use self::{
     folder::{MAX_MODEL_NAME, ModelFolder, is_model_name, version_number},
     followed_load::FollowedLoad,
     hidden_folder::HiddenFolder,
-    layout::{ModelLayout, Oddity},
+    layout::{ModelLayout, PlacedMistake},
     text_file::{advice as text_file_advice, read_text_file, system_words},
     version_files::version_files,
 };
@@ -70,7 +70,7 @@ pub(crate) struct Listing {
 
 /// For as long as it lives, what the repositories hold may be looked up once only.
 #[must_use]
-pub(crate) struct Look {
+pub(crate) struct LookUpOnce {
     _of_roots: Vec<Box<dyn Any + Send>>,
 }
 
@@ -126,9 +126,9 @@ impl Repository {
     }
 
     /// One operation looks at all of them: see [`RepositoryRoot::begin_look`].
-    pub fn begin_look(&self) -> Look {
+    pub fn begin_look(&self) -> LookUpOnce {
         let roots = self.roots().into_iter();
-        Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
+        LookUpOnce { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
     }
 
     /// Fails on the first repository that cannot be read: the server should not start on a typing error.
@@ -143,7 +143,7 @@ impl Repository {
     }
 
     /// What is odd about the repositories themselves, each with the name of its repository.
-    pub fn oddities(&self) -> Vec<(String, Oddity)> {
+    pub fn oddities(&self) -> Vec<(String, PlacedMistake)> {
         let of_root = |known: Root| {
             let found = known.root.local_folder().map(layout::inspect_root).unwrap_or_default();
             let place = known.root.place();

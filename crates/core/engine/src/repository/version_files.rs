@@ -18,7 +18,7 @@ use super::{
 /// # Errors
 /// When a folder cannot be listed, or there are too many files to look at.
 pub(crate) fn version_files(folder: &Path, version: i64) -> io::Result<Vec<(OsString, PathBuf)>> {
-    let mut found = Found { files: Vec::new(), left: MAX_ENTRIES };
+    let mut found = FoundFiles { files: Vec::new(), left: MAX_ENTRIES };
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(version_number);
@@ -30,12 +30,12 @@ pub(crate) fn version_files(folder: &Path, version: i64) -> io::Result<Vec<(OsSt
     Ok(found.files)
 }
 
-struct Found {
+struct FoundFiles {
     files: Vec<(OsString, PathBuf)>,
     left: usize,
 }
 
-impl Found {
+impl FoundFiles {
     /// Links are followed to files, and to the folders that a model's folder consists of: others lead through the whole
     /// machine, or in circles.
     fn add(&mut self, name: &OsString, path: PathBuf, depth: usize) -> io::Result<()> {

@@ -25,7 +25,7 @@ pub(super) struct Content<'a> {
 
 /// The input of a sample whose elements are made.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct SampleInput<'a> {
     warmup: &'a Warmup,
     name: &'a str,
     input: &'a WarmupInput,
@@ -42,7 +42,7 @@ impl<'a> Content<'a> {
         if input.dims.is_variable() {
             return Err(error::variable_dimension(warmup, name));
         }
-        let wanted = Wanted { warmup, name, input };
+        let wanted = SampleInput { warmup, name, input };
         let size = self.size(wanted)?;
         let data = match (&input.data, input.data_type) {
             (WarmupData::Zeros, _) | (WarmupData::Random, DataType::Bytes) => {
@@ -59,7 +59,7 @@ impl<'a> Content<'a> {
     }
 
     /// How many bytes the elements take. Strings are empty, but for those of a file.
-    fn size(&self, wanted: Wanted<'_>) -> Result<usize> {
+    fn size(&self, wanted: SampleInput<'_>) -> Result<usize> {
         let WarmupInput { data_type, dims, .. } = wanted.input;
         let element = data_type.byte_size().unwrap_or(size_of::<u32>());
         let size = dims.element_count().and_then(|count| count.checked_mul(element));
@@ -67,24 +67,24 @@ impl<'a> Content<'a> {
     }
 
     /// Most bytes that the elements may take.
-    fn limit(&self, Wanted { warmup, .. }: Wanted<'_>) -> usize {
+    fn limit(&self, SampleInput { warmup, .. }: SampleInput<'_>) -> usize {
         let of_batch = MAX_BYTES / usize::try_from(warmup.batch_size).unwrap_or(usize::MAX).max(1);
         self.left.min(of_batch)
     }
 
-    fn too_large(&self, Wanted { warmup, name, input }: Wanted<'_>) -> Error {
+    fn too_large(&self, SampleInput { warmup, name, input }: SampleInput<'_>) -> Error {
         error::too_large(warmup, self.model, name, &input.dims)
     }
 
     /// All of the file.
-    fn strings(&self, wanted: Wanted<'_>, file: &str) -> Result<Buffer> {
+    fn strings(&self, wanted: SampleInput<'_>, file: &str) -> Result<Buffer> {
         let part = Part::AllUpTo(self.limit(wanted));
         self.read(file, part)?.map_err(|_| self.too_large(wanted))
     }
 
     /// The first bytes of the file.
-    fn elements(&self, wanted: Wanted<'_>, file: &str, size: usize) -> Result<Buffer> {
-        let Wanted { warmup, name, .. } = wanted;
+    fn elements(&self, wanted: SampleInput<'_>, file: &str, size: usize) -> Result<Buffer> {
+        let SampleInput { warmup, name, .. } = wanted;
         let too_short = |got| error::short_file(warmup, name, file, (size, got));
         self.read(file, Part::First(size))?.map_err(too_short)
     }

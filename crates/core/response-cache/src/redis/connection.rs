@@ -58,7 +58,7 @@ impl Connection {
         let socket = connect(settings).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
         let deadline = Arc::new(Mutex::new(Instant::now()));
-        let timed = Timed { socket, deadline: deadline.clone() };
+        let timed = DeadlineStream { socket, deadline: deadline.clone() };
         let stream: Box<dyn Stream> = match tls {
             None => Box::new(timed),
             Some(Tls { config, name }) => {
@@ -138,19 +138,19 @@ trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 /// A socket whose reads and writes end at a deadline, however many they are and however little each of them brings.
-struct Timed {
+struct DeadlineStream {
     socket: TcpStream,
     deadline: Arc<Mutex<Instant>>,
 }
 
-impl Read for Timed {
+impl Read for DeadlineStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket.set_read_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.read(buffer).map_err(without_block)
     }
 }
 
-impl Write for Timed {
+impl Write for DeadlineStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.write(bytes).map_err(without_block)

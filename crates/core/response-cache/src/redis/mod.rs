@@ -29,7 +29,7 @@ use self::{
     tls::Tls,
     worker::{MAX_VALUE, Server, Worker},
 };
-use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, OnLookUp, ResponseCache};
 
 /// Answers in a Redis server.
 pub struct RedisCache {
@@ -79,7 +79,7 @@ impl ResponseCache for RedisCache {
         }
     }
 
-    fn fetch(&self, key: CacheKey, then: Then) {
+    fn fetch(&self, key: CacheKey, then: OnLookUp) {
         match self.worker(&key) {
             Some(worker) => worker.fetch(key, then),
             None => then(None),

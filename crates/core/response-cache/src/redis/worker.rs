@@ -22,7 +22,7 @@ use super::{
     settings::RedisSettings,
     tls::Tls,
 };
-use crate::{CacheKey, Entry, Then, wire};
+use crate::{CacheKey, Entry, OnLookUp, wire};
 
 /// Most jobs that wait for one thread.
 const MAX_WAITING: usize = 1024;
@@ -72,30 +72,30 @@ impl Server {
 }
 
 enum Job {
-    Fetch { key: CacheKey, then: Then },
-    Store { key: CacheKey, value: Waiting },
+    Fetch { key: CacheKey, then: OnLookUp },
+    Store { key: CacheKey, value: WaitingBytes },
 }
 
 /// Bytes that wait to be stored, counted as long as they are there.
-struct Waiting {
+struct WaitingBytes {
     bytes: Vec<u8>,
     server: Arc<Server>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingBytes {
     fn drop(&mut self) {
         self.server.waiting_bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
-struct Queued {
+struct QueuedJob {
     job: Job,
     at: Instant,
 }
 
 /// One thread, and the way to it.
 pub struct Worker {
-    jobs: SyncSender<Queued>,
+    jobs: SyncSender<QueuedJob>,
     is_connected: Arc<AtomicBool>,
     server: Arc<Server>,
 }
@@ -118,17 +118,17 @@ impl Worker {
     }
 
     /// Asks the server; without a place in the queue there is nothing there.
-    pub fn fetch(&self, key: CacheKey, then: Then) {
+    pub fn fetch(&self, key: CacheKey, then: OnLookUp) {
         self.fetch_since(Instant::now(), key, then);
     }
 
     /// For a request that has waited since `at`.
-    pub fn fetch_since(&self, at: Instant, key: CacheKey, then: Then) {
-        self.send(Queued { job: Job::Fetch { key, then }, at });
+    pub fn fetch_since(&self, at: Instant, key: CacheKey, then: OnLookUp) {
+        self.send(QueuedJob { job: Job::Fetch { key, then }, at });
     }
 
     /// False without a place in the queue: the job is given up.
-    fn send(&self, queued: Queued) -> bool {
+    fn send(&self, queued: QueuedJob) -> bool {
         match self.jobs.try_send(queued) {
             Ok(()) => true,
             Err(TrySendError::Full(queued) | TrySendError::Disconnected(queued)) => {
@@ -149,13 +149,13 @@ impl Worker {
         }
         let bytes = wire::encode(entry);
         server.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        let value = Waiting { bytes, server };
-        self.send(Queued { job: Job::Store { key, value }, at: Instant::now() })
+        let value = WaitingBytes { bytes, server };
+        self.send(QueuedJob { job: Job::Store { key, value }, at: Instant::now() })
     }
 }
 
 /// What goes on from here is the whole way of a request: its panic must not end the thread.
-fn call(then: Then, found: Option<Entry>) {
+fn call(then: OnLookUp, found: Option<Entry>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| then(found)));
     if outcome.is_err() {
         log::error!("a request panicked after its look-up in the response cache");
@@ -166,7 +166,7 @@ fn call(then: Then, found: Option<Entry>) {
 struct Body {
     server: Arc<Server>,
     is_connected: Arc<AtomicBool>,
-    queued: Receiver<Queued>,
+    queued: Receiver<QueuedJob>,
 }
 
 impl Body {
@@ -185,7 +185,7 @@ impl Body {
     #[expect(clippy::disallowed_methods, reason = "a client waits for that long, in real time")]
     fn serve(&self, connection: &mut Connection) -> Option<RedisError> {
         loop {
-            let Queued { job, at } = self.queued.recv().ok()?;
+            let QueuedJob { job, at } = self.queued.recv().ok()?;
             if at.elapsed() > self.server.settings.wait_timeout {
                 self.server.give_up(job);
                 continue;

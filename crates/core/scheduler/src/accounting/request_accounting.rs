@@ -73,7 +73,7 @@ impl RequestAccounting {
     pub fn executed(
         &self,
         batch: &mut Batch,
-        once: Option<&CountOnce>,
+        once: Option<&RequestCount>,
         unanswered: impl Fn() -> Error,
     ) -> Instant {
         let end = self.clock().now();
@@ -115,7 +115,7 @@ impl RequestAccounting {
     }
 
     /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
-    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: Items) {
+    pub fn request_ended(&self, request: RequestEnd<'_>, once: &RequestCount, items: Items) {
         let RequestEnd { request_id, context, failure, .. } = request;
         let end = self.clock().now();
         context.timeline.end = Some(end);
@@ -181,7 +181,7 @@ impl RequestAccounting {
         }
     }
 
-    fn record_execution(&self, batch: &Batch, once: Option<&CountOnce>, items: Items) {
+    fn record_execution(&self, batch: &Batch, once: Option<&RequestCount>, items: Items) {
         let has_succeeded = |(pending, outcome): &(&PendingRequest, &Outcome)| {
             matches!(outcome, Outcome::Answered(Ok(_))) && !pending.is_filler
         };
@@ -199,9 +199,9 @@ impl RequestAccounting {
 
 /// Whether it was counted.
 #[derive(Default)]
-pub(crate) struct CountOnce(AtomicBool);
+pub(crate) struct RequestCount(AtomicBool);
 
-impl CountOnce {
+impl RequestCount {
     /// True for one caller, who must count.
     pub fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)

@@ -6,7 +6,7 @@ use galatea_backend::{Batch, RequestEnd, RequestObserver, SequenceStates};
 use galatea_telemetry::ResponseRecord;
 use galatea_types::RequestContext;
 
-use super::request_accounting::{CountOnce, Items, RequestAccounting};
+use super::request_accounting::{Items, RequestAccounting, RequestCount};
 use crate::{
     open_streams::{OpenStream, OpenStreams},
     request_queue::RequestQueue,
@@ -23,7 +23,7 @@ pub(crate) struct StreamAccounting {
     accounting: Arc<RequestAccounting>,
     items: Items,
     /// Whether the execution was counted.
-    pub once: CountOnce,
+    pub once: RequestCount,
     /// The instance is needed until all of them have ended.
     _open: OpenStream,
 }
@@ -46,7 +46,7 @@ impl StreamAccounting {
         streams: &Arc<OpenStreams>,
     ) -> Arc<Self> {
         let (items, open) = (Items::of(batch), streams.open(batch.execution().received));
-        let once = CountOnce::default();
+        let once = RequestCount::default();
         let streams = Arc::new(Self { origin, accounting, items, once, _open: open });
         batch.observe(streams.clone());
         streams

@@ -16,11 +16,11 @@ const MAX_WAITING: usize = 4096;
 
 /// What is being executed for one model, and what waits for it.
 #[derive(Default)]
-pub(super) struct Flights(Arc<Mutex<Table>>);
+pub(super) struct EqualRequests(Arc<Mutex<Table>>);
 
 #[derive(Default)]
 struct Table {
-    flights: HashMap<FlightKey, Vec<Waiting>>,
+    flights: HashMap<FlightKey, Vec<WaitingRequest>>,
     waiting: usize,
 }
 
@@ -32,12 +32,12 @@ struct FlightKey {
 }
 
 /// A request that waits for the answer to an equal one.
-pub(super) struct Waiting {
+pub(super) struct WaitingRequest {
     pub request: Request,
     since: Instant,
 }
 
-impl Waiting {
+impl WaitingRequest {
     pub fn waited(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.since)
     }
@@ -48,7 +48,7 @@ impl Waiting {
     }
 }
 
-impl Flights {
+impl EqualRequests {
     /// A request that is to be executed now; `None` where an equal one is, with which it is answered. Others will wait for it
     /// until its flight has landed. Where too many wait already, it has no flight and is executed alone.
     pub fn enter(
@@ -56,19 +56,19 @@ impl Flights {
         request: CacheKey,
         pending: Request,
         now: Instant,
-    ) -> Option<(Option<Flight>, Request)> {
+    ) -> Option<(Option<SharedExecution>, Request)> {
         let key = FlightKey { request, priority: pending.request.priority };
         let mut table = self.0.lock_unpoisoned();
         let Table { flights, waiting } = &mut *table;
         match flights.entry(key) {
             hash_map::Entry::Vacant(place) => {
                 place.insert(Vec::new());
-                Some((Some(Flight { key, table: self.0.clone() }), pending))
+                Some((Some(SharedExecution { key, table: self.0.clone() }), pending))
             }
             hash_map::Entry::Occupied(_) if *waiting >= MAX_WAITING => Some((None, pending)),
             hash_map::Entry::Occupied(mut flight) => {
                 *waiting += 1;
-                flight.get_mut().push(Waiting { request: pending, since: now });
+                flight.get_mut().push(WaitingRequest { request: pending, since: now });
                 None
             }
         }
@@ -80,7 +80,7 @@ impl Flights {
     }
 
     /// Takes out what nobody waits for any more.
-    pub fn take_abandoned(&self) -> Vec<Waiting> {
+    pub fn take_abandoned(&self) -> Vec<WaitingRequest> {
         let mut table = self.0.lock_unpoisoned();
         let Table { flights, waiting } = &mut *table;
         let mut abandoned = Vec::new();
@@ -93,12 +93,12 @@ impl Flights {
 }
 
 /// One request that is executed, and whatever waits for it.
-pub(super) struct Flight {
+pub(super) struct SharedExecution {
     key: FlightKey,
     table: Arc<Mutex<Table>>,
 }
 
-impl Flight {
+impl SharedExecution {
     /// Whether anybody waits.
     pub fn is_awaited(&self) -> bool {
         let table = self.table.lock_unpoisoned();
@@ -106,7 +106,7 @@ impl Flight {
     }
 
     /// The end: what waits, and from now on an equal request is another flight.
-    pub fn land(self) -> Vec<Waiting> {
+    pub fn land(self) -> Vec<WaitingRequest> {
         let mut table = self.table.lock_unpoisoned();
         let waiting = table.flights.remove(&self.key).unwrap_or_default();
         table.waiting -= waiting.len();

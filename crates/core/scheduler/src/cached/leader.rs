@@ -7,14 +7,14 @@ use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, R
 
 use super::{
     Request, Shared,
-    flights::{Flight, Waiting},
+    flights::{SharedExecution, Waiting},
 };
 use crate::sync::{LockExt, Mutex};
 
 /// A request that the cache could not answer.
 ///
 /// Whatever becomes of it, those that wait for it go on: dropped, it lets each of them be executed by itself.
-pub(super) struct Leader {
+pub(super) struct LeadingRequest {
     shared: Arc<Shared>,
     key: CacheKey,
     state: Mutex<State>,
@@ -23,16 +23,16 @@ pub(super) struct Leader {
 #[derive(Default)]
 struct State {
     /// Present until the last answer.
-    flight: Option<Flight>,
+    flight: Option<SharedExecution>,
     responder: Option<Responder>,
     look_up: Duration,
     /// The answer, for those that wait.
     entry: Option<Entry>,
 }
 
-impl Leader {
+impl LeadingRequest {
     /// Without a flight nobody waits for it.
-    pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<Flight>) -> Arc<Self> {
+    pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<SharedExecution>) -> Arc<Self> {
         let state = State { flight, ..State::default() };
         Arc::new(Self { shared, key, state: Mutex::new(state) })
     }
@@ -131,12 +131,12 @@ impl Leader {
     }
 
     fn is_awaited(&self) -> bool {
-        self.state.lock_unpoisoned().flight.as_ref().is_some_and(Flight::is_awaited)
+        self.state.lock_unpoisoned().flight.as_ref().is_some_and(SharedExecution::is_awaited)
     }
 
     fn land(&self) -> Vec<Waiting> {
         let flight = self.state.lock_unpoisoned().flight.take();
-        flight.map(Flight::land).unwrap_or_default()
+        flight.map(SharedExecution::land).unwrap_or_default()
     }
 
     /// Those that waited get the answer. Where there is none each is executed by itself: what failed may have been the fault of
@@ -159,12 +159,12 @@ impl Leader {
         // Never waits: it is called with queues locked.
         self.state.try_lock().is_ok_and(|state| {
             let has_left = state.responder.as_ref().is_some_and(Responder::is_closed);
-            has_left && !state.flight.as_ref().is_some_and(Flight::is_awaited)
+            has_left && !state.flight.as_ref().is_some_and(SharedExecution::is_awaited)
         })
     }
 }
 
-impl Drop for Leader {
+impl Drop for LeadingRequest {
     fn drop(&mut self) {
         let waiting = self.land();
         self.go_on(waiting, None);
@@ -172,7 +172,7 @@ impl Drop for Leader {
 }
 
 /// Takes the answer.
-struct Answers(Arc<Leader>);
+struct Answers(Arc<LeadingRequest>);
 
 impl ResponseSink for Answers {
     fn respond(&mut self, response: Response) {

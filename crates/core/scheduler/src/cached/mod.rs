@@ -20,8 +20,8 @@ use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
 use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{Flights, Waiting},
-    leader::Leader,
+    flights::{EqualRequests, Waiting},
+    leader::LeadingRequest,
 };
 use crate::{
     Scheduler, accounting::RequestAccounting, completion::CompletionQueue, in_flight::InFlight,
@@ -55,7 +55,7 @@ pub struct CachedScheduler(Arc<Shared>);
 struct Shared {
     spec: CachedSpec,
     accounting: RequestAccounting,
-    flights: Option<Flights>,
+    flights: Option<EqualRequests>,
     /// Present when responses leave in the order of arrival.
     order: Option<Arc<CompletionQueue>>,
     /// Look-ups that are not over.
@@ -85,7 +85,7 @@ impl CachedScheduler {
         });
         Self(Arc::new(Shared {
             accounting: RequestAccounting::beside_executor(spec.statistics.clone()),
-            flights: spec.joins_equal.then(Flights::default),
+            flights: spec.joins_equal.then(EqualRequests::default),
             order: crate::queue_scheduler::preserves_ordering(&spec.config).then(Arc::default),
             look_ups: InFlight::new(spec.statistics.clock().clone()),
             refusals,
@@ -116,12 +116,13 @@ impl Scheduler for CachedScheduler {
     }
 
     fn in_flight(&self) -> usize {
-        let waiting = self.0.flights.as_ref().map_or(0, Flights::waiting);
+        let waiting = self.0.flights.as_ref().map_or(0, EqualRequests::waiting);
         self.0.spec.inner.in_flight() + waiting + self.0.look_ups.count()
     }
 
     fn release_abandoned(&self) -> usize {
-        let abandoned = self.0.flights.as_ref().map(Flights::take_abandoned).unwrap_or_default();
+        let abandoned =
+            self.0.flights.as_ref().map(EqualRequests::take_abandoned).unwrap_or_default();
         let count = abandoned.len();
         abandoned.into_iter().for_each(|waiting| self.0.abandon(waiting));
         count + self.0.spec.inner.release_abandoned()
@@ -231,7 +232,11 @@ impl Shared {
     }
 
     /// The request with the one whose answer equal ones will get; `None` where it waits for another.
-    fn lead(self: &Arc<Self>, key: CacheKey, request: Request) -> Option<(Arc<Leader>, Request)> {
+    fn lead(
+        self: &Arc<Self>,
+        key: CacheKey,
+        request: Request,
+    ) -> Option<(Arc<LeadingRequest>, Request)> {
         let has_limit = request.request.timeout.is_some_and(|timeout| !timeout.is_zero());
         let (flight, request) = match &self.flights {
             Some(flights) if !has_limit => {
@@ -243,7 +248,7 @@ impl Shared {
             }
             _ => (None, request),
         };
-        Some((Leader::new(self.clone(), key, flight), request))
+        Some((LeadingRequest::new(self.clone(), key, flight), request))
     }
 
     /// Counts a hit and answers it.

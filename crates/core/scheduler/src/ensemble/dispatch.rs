@@ -62,7 +62,7 @@ thread_local! {
 pub(super) fn run(f: impl FnOnce()) {
     let is_first = DISPATCHER.try_with(|d| !d.is_running.replace(true)).unwrap_or(false);
     // Not `then_some`: an end that is made and dropped has its effect.
-    let _end = is_first.then(|| End);
+    let _end = is_first.then(|| DispatchEnd);
     f();
     if is_first {
         while let Some(submission) = next() {
@@ -91,9 +91,9 @@ fn next() -> Option<Submission> {
 
 /// Leaves the list usable whatever happens: what is left in it after a panic is dropped, which answers it with an
 /// error.
-struct End;
+struct DispatchEnd;
 
-impl Drop for End {
+impl Drop for DispatchEnd {
     fn drop(&mut self) {
         let left = DISPATCHER.try_with(|dispatcher| {
             dispatcher.is_running.set(false);

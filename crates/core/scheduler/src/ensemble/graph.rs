@@ -10,7 +10,7 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result, Shape};
 
-use super::{dispatch::StepTarget, limiter::Limiter, shape::Reshape};
+use super::{dispatch::StepTarget, limiter::Limiter, shape::TensorReshape};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub(super) struct Graph {
 
 /// The place of an ensemble tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TensorPlace {
     pub stage: usize,
     pub slot: usize,
 }
@@ -48,7 +48,7 @@ pub(super) struct EnsembleTensor {
     pub slot: usize,
     /// As the steps see it, without the batch dimension.
     pub dims: Shape,
-    pub reshape: Option<Reshape>,
+    pub reshape: Option<TensorReshape>,
 }
 
 pub(super) struct Step {
@@ -90,7 +90,7 @@ impl Graph {
         let tensor = |spec: &TensorSpec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
-            let reshape = Reshape::of(spec, config.has_batching());
+            let reshape = TensorReshape::of(spec, config.has_batching());
             Ok(EnsembleTensor { name: spec.name.clone(), slot, dims, reshape })
         };
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
@@ -168,7 +168,7 @@ fn new_step(
 /// Where every ensemble tensor lies.
 struct Layout<'a> {
     ensemble: &'a str,
-    places: BTreeMap<&'a str, Place>,
+    places: BTreeMap<&'a str, TensorPlace>,
     slot_counts: Vec<usize>,
 }
 
@@ -204,7 +204,7 @@ impl<'a> Layout<'a> {
 
     fn add(&mut self, tensor: &'a str, stage: usize) {
         if let Some(count) = self.slot_counts.get_mut(stage) {
-            self.places.insert(tensor, Place { stage, slot: *count });
+            self.places.insert(tensor, TensorPlace { stage, slot: *count });
             *count += 1;
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Layout<'a> {
         Ok(common.unwrap_or(0))
     }
 
-    fn place(&self, tensor: &str) -> Result<Place> {
+    fn place(&self, tensor: &str) -> Result<TensorPlace> {
         self.places.get(tensor).copied().ok_or_else(|| no_tensor(tensor, self.ensemble))
     }
 }

@@ -8,7 +8,7 @@ use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 use super::{
     graph::{EnsembleTensor, Graph, Step},
     plan::Plan,
-    round::{Round, Value},
+    round::{StageRound, Value},
     sequence_info::SequenceInfo,
 };
 
@@ -25,7 +25,7 @@ pub(super) struct Scope<'a> {
 /// The progress of one request.
 #[derive(Default)]
 pub(super) struct Progress {
-    rounds: Vec<Option<Round>>,
+    rounds: Vec<Option<StageRound>>,
     /// Steps in flight, those that wait for a limiter included.
     in_flight: usize,
     /// A response of which it is not known yet whether it is the last.
@@ -271,7 +271,7 @@ impl Progress {
 
     fn open_round(&mut self, graph: &Graph, stage: usize) -> usize {
         let slots = graph.readers.get(stage).map_or(0, Vec::len);
-        let round = Some(Round::new(stage, slots));
+        let round = Some(StageRound::new(stage, slots));
         match self.rounds.iter_mut().enumerate().find(|(_, round)| round.is_none()) {
             Some((at, free)) => {
                 *free = round;
@@ -302,7 +302,7 @@ impl Progress {
 fn ready_step(
     scope: Scope<'_>,
     (number, step): (usize, &Step),
-    (at, round): (usize, &mut Round),
+    (at, round): (usize, &mut StageRound),
 ) -> ReadyStep {
     let mut sequence = None;
     let mut inputs = Vec::with_capacity(step.inputs.len());

@@ -48,7 +48,7 @@ enum Slot {
 
 /// The tensors of one stage, once; a stage behind a decoupled step has a round per response.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct StageRound {
     pub stage: usize,
     slots: Vec<Slot>,
     /// Steps of this round in flight.
@@ -56,7 +56,7 @@ pub(super) struct Round {
     pub is_answered: bool,
 }
 
-impl Round {
+impl StageRound {
     pub fn new(stage: usize, slots: usize) -> Self {
         let slots = std::iter::repeat_with(Slot::default).take(slots).collect();
         Self { stage, slots, in_flight: 0, is_answered: false }

@@ -6,12 +6,12 @@ use galatea_config::TensorSpec;
 use galatea_types::Shape;
 
 /// How one tensor of an ensemble is reshaped. The batch dimension stays where it is.
-pub(super) struct Reshape {
+pub(super) struct TensorReshape {
     spec: TensorSpec,
     is_batched: bool,
 }
 
-impl Reshape {
+impl TensorReshape {
     /// `None` for a tensor that clients and steps see alike.
     pub fn of(spec: &TensorSpec, is_batched: bool) -> Option<Self> {
         spec.reshape.as_ref().map(|_| Self { spec: spec.clone(), is_batched })

@@ -6,7 +6,7 @@ use galatea_backend::Model;
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, InstanceName, PreparedRequest, Tensor};
 
-use super::pace::Pace;
+use super::pace::ExecutionPace;
 use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
 
 /// What all instance threads of a model share.
@@ -28,7 +28,7 @@ pub(crate) struct ModelContext {
     /// What all of them are at.
     pub load: LoadMeter,
     /// How long executions take, where whoever brings a request may execute it.
-    pub pace: Option<Pace>,
+    pub pace: Option<ExecutionPace>,
     /// What the model is told of sequences, where it has them.
     pub sequences: Option<SequenceInputs>,
     /// Tells all its times.

@@ -15,7 +15,7 @@ mod warm_up;
 pub(crate) use context::ModelContext;
 pub use context::WarmupSample;
 pub(crate) use executor::{Executor, Executors};
-pub(crate) use pace::Pace;
+pub(crate) use pace::ExecutionPace;
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::run;

@@ -26,7 +26,7 @@ const WEIGHT: u64 = 8;
 /// How long the executions of a model take. Instances tell it at the same time: what one of them overwrites is missed, and
 /// nothing else.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ExecutionPace {
     epoch: Instant,
     /// In nanoseconds.
     mean: AtomicU64,
@@ -37,7 +37,7 @@ pub(crate) struct Pace {
     paused_until: AtomicU64,
 }
 
-impl Pace {
+impl ExecutionPace {
     /// Slow until executions have shown otherwise.
     pub fn new(epoch: Instant) -> Self {
         Self {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// Has executions of this length one after the other, and returns how many it took until it is quick, or is not.
-    fn until(pace: &Pace, is_quick: bool, took: Duration) -> usize {
+    fn until(pace: &ExecutionPace, is_quick: bool, took: Duration) -> usize {
         let at = pace.epoch + micros(1);
         (1..1000)
             .find(|_| {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_model_is_quick_after_some_quick_executions_and_no_more_after_slow_ones() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         assert!(!pace.is_quick(0, pace.epoch));
         assert!((8..20).contains(&until(&pace, true, micros(10))));
         let at = pace.epoch;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_loses_its_processor_once_costs_a_few_executions() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         let at = pace.epoch;
         pace.note(at, at + Duration::from_millis(9), 100);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_execution_that_is_far_too_long_makes_a_pause() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         let end = pace.epoch + Duration::from_secs(2);
         pace.note(pace.epoch, end, 100);
         (0..100).for_each(|_| pace.note(end, end + micros(10), 100));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_much_larger_is_another_matter() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         assert!(pace.is_quick(201, pace.epoch + micros(1)));
         assert!(!pace.is_quick(202, pace.epoch + micros(1)));

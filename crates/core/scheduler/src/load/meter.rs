@@ -21,10 +21,10 @@ const MAX_SAMPLES: usize = 64;
 
 /// What the instances of a model and its queue were at over the last second.
 #[derive(Default)]
-pub(crate) struct LoadMeter(Mutex<Noted>);
+pub(crate) struct LoadMeter(Mutex<NotedChange>);
 
 #[derive(Default)]
-struct Noted {
+struct NotedChange {
     instances: Vec<Arc<BusyTime>>,
     /// Of instances that are gone.
     ended: Duration,
@@ -92,7 +92,7 @@ impl LoadMeter {
     }
 }
 
-impl Noted {
+impl NotedChange {
     fn at(&self, now: Instant, queued: u64) -> Sample {
         let working: Duration = self.instances.iter().map(|busy| busy.until(now)).sum();
         Sample { at: now, busy: self.ended + working, queued }

@@ -48,13 +48,13 @@ struct State<S> {
     value: S,
     sleepers: Sleepers,
     /// Of each lane.
-    leaders: Vec<Option<Leader>>,
+    leaders: Vec<Option<LeadingThread>>,
     /// Callers of [`Parking::wait_until`]; while there are none, nobody is notified.
     observing: usize,
     timekeeper: Timekeeper,
 }
 
-struct Leader {
+struct LeadingThread {
     batch: GrowingBatch,
     is_woken: bool,
 }
@@ -169,7 +169,7 @@ impl<'a, S> Locked<'a, S> {
     /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread
     /// `is_needed` for another reason.
     pub fn lead(mut self, batch: GrowingBatch, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.state.leaders[self.lane] = Some(Leader { batch, is_woken: false });
+        self.state.leaders[self.lane] = Some(LeadingThread { batch, is_woken: false });
         let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| {
             let leader = state.leaders[lane].as_ref();

@@ -7,14 +7,14 @@ use crate::sync::Condvar;
 
 /// The threads that sleep, and where.
 pub(super) struct Sleepers {
-    lanes: Vec<Lane>,
+    lanes: Vec<SleeperLane>,
     /// By their numbers.
     threads: Vec<Thread>,
 }
 
 /// The threads of a lane that have no work.
 #[derive(Clone, Default)]
-struct Lane {
+struct SleeperLane {
     /// Asleep, and nobody has woken them yet; the last fell asleep last.
     sleeping: Vec<usize>,
     /// Threads woken that have not looked at the value yet.
@@ -38,7 +38,7 @@ enum Condition {
 
 impl Sleepers {
     pub fn new(lanes: usize) -> Self {
-        Self { lanes: vec![Lane::default(); lanes], threads: Vec::new() }
+        Self { lanes: vec![SleeperLane::default(); lanes], threads: Vec::new() }
     }
 
     /// Threads of the lane that have no work, or were woken and have not looked for it yet.

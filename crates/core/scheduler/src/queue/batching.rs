@@ -6,7 +6,7 @@ use galatea_config::{DynamicBatching, ModelConfig, Scheduling, SequenceStrategy}
 
 use super::{
     join_rules::Extent,
-    priority_queue::{Cursor, PriorityQueue},
+    priority_queue::{PriorityQueue, QueueCursor},
     queued::Queued,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct GrowingBatch {
 
 /// When an idle instance asks, and what it knows.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct PullRequest {
     pub now: Instant,
     /// Since when the delay runs. None: since the oldest request of the batch was queued.
     pub delay_began: Option<Instant>,
@@ -60,7 +60,7 @@ struct Pending {
     /// Items of requests that stay behind.
     passed_over: u64,
     /// The last of its requests, each with how many places it is behind the batch.
-    brought: Vec<(Cursor, usize)>,
+    brought: Vec<(QueueCursor, usize)>,
     oldest: Instant,
     nearest_expiry: Option<Instant>,
     /// Requests up to the largest preferred size reached.
@@ -70,7 +70,7 @@ struct Pending {
 }
 
 #[cfg(test)]
-impl Turn {
+impl PullRequest {
     /// More requests may come, and the delay runs since the oldest was queued.
     pub fn at(now: Instant) -> Self {
         Self { now, delay_began: None, is_flushing: false }
@@ -156,10 +156,10 @@ pub(super) fn next_batch<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     joins: impl Fn(&T, &T, &mut Extent) -> bool,
-    turn: Turn,
+    turn: PullRequest,
 ) -> Decision {
     if !rules.joins_requests {
-        let has_request = queue.skip_unservable(&mut Cursor::default(), turn.now);
+        let has_request = queue.skip_unservable(&mut QueueCursor::default(), turn.now);
         return if has_request { Decision::Take(1) } else { Decision::Empty };
     }
     let pending = gather(queue, rules, joins, turn.now);
@@ -170,11 +170,11 @@ pub(super) fn next_batch<T: Queued>(
     decision
 }
 
-fn decide(pending: &Pending, rules: &BatchRules, turn: Turn) -> Decision {
+fn decide(pending: &Pending, rules: &BatchRules, turn: PullRequest) -> Decision {
     if pending.requests == 0 {
         return Decision::Empty;
     }
-    let Turn { now, delay_began, is_flushing } = turn;
+    let PullRequest { now, delay_began, is_flushing } = turn;
     let latest = delay_began.unwrap_or(pending.oldest).checked_add(rules.delay).unwrap_or(now);
     let is_overdue = rules.has_delay() && now >= latest;
     match pending.marked {
@@ -200,8 +200,8 @@ fn gather<T: Queued>(
     now: Instant,
 ) -> Pending {
     let mut pending = Pending::empty(now);
-    let mut cursor = Cursor::default();
-    let mut first: Option<Cursor> = None;
+    let mut cursor = QueueCursor::default();
+    let mut first: Option<QueueCursor> = None;
     let (mut extent, mut passed_over) = (Extent::default(), 0);
     while queue.skip_unservable(&mut cursor, now) {
         let Some(entry) = queue.at(cursor) else { break };

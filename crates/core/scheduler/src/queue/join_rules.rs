@@ -13,11 +13,11 @@ pub(crate) struct JoinRules {
     equal_inputs: Vec<Arc<str>>,
     /// Some inputs are optional, so requests may differ in which they bring.
     has_optional_inputs: bool,
-    padded: Option<Padded>,
+    padded: Option<PaddedInputs>,
 }
 
 /// Inputs that are padded.
-struct Padded {
+struct PaddedInputs {
     padding: Padding,
     /// Open dimensions, by the input and their place in its shape.
     dimensions: Vec<(Arc<str>, usize)>,
@@ -43,7 +43,7 @@ impl JoinRules {
         Self {
             equal_inputs: equal_inputs.map(|input| input.name.clone()).collect(),
             has_optional_inputs: config.inputs().iter().any(|i| i.is_optional && !is_mask(i)),
-            padded: padding.map(|padding| Padded::new(config, padding)),
+            padded: padding.map(|padding| PaddedInputs::new(config, padding)),
         }
     }
 
@@ -75,7 +75,7 @@ impl JoinRules {
     }
 }
 
-impl Padded {
+impl PaddedInputs {
     fn new(config: &ModelConfig, padding: &Padding) -> Self {
         let is_measured = |i: &&TensorSpec| {
             padding.input(&i.name).is_some() && padding.mask_named(&i.name).is_none()

@@ -19,13 +19,13 @@ pub(crate) enum DropReason {
 
 /// A place in the order in which requests are served: level by level, timely ones first.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Cursor {
+pub(super) struct QueueCursor {
     level: u64,
     is_late: bool,
     index: usize,
 }
 
-impl Cursor {
+impl QueueCursor {
     pub fn advance(&mut self) {
         self.index += 1;
     }
@@ -111,11 +111,11 @@ impl<T: Queued> PriorityQueue<T> {
     /// of their level, as its policy requires.
     ///
     /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
-    pub fn skip_unservable(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
+    pub fn skip_unservable(&mut self, cursor: &mut QueueCursor, now: Instant) -> bool {
         loop {
             let Some((number, level)) = self.levels.next(cursor.level) else { return false };
             if number != cursor.level {
-                *cursor = Cursor { level: number, is_late: false, index: 0 };
+                *cursor = QueueCursor { level: number, is_late: false, index: 0 };
             }
             let entries = level.list(cursor.is_late);
             let Some(entry) = entries.get(cursor.index) else {
@@ -138,14 +138,14 @@ impl<T: Queued> PriorityQueue<T> {
         }
     }
 
-    pub fn at(&self, cursor: Cursor) -> Option<&Entry<T>> {
+    pub fn at(&self, cursor: QueueCursor) -> Option<&Entry<T>> {
         let level = self.levels.get(cursor.level)?;
         let entries = if cursor.is_late { &level.late } else { &level.timely };
         entries.get(cursor.index)
     }
 
     /// Moves the request at `cursor`, which was found servable, before as many of those before it in its list.
-    pub fn bring_forward(&mut self, cursor: Cursor, places: usize) {
+    pub fn bring_forward(&mut self, cursor: QueueCursor, places: usize) {
         if places == 0 {
             return;
         }
@@ -215,7 +215,7 @@ impl<T: Queued> PriorityQueue<T> {
         self.item_count -= requests.iter().map(T::item_count).sum::<u64>();
     }
 
-    fn drop_at(&mut self, cursor: Cursor, reason: DropReason) {
+    fn drop_at(&mut self, cursor: QueueCursor, reason: DropReason) {
         let Some((number, level)) = self.levels.next(cursor.level) else { return };
         if let Some(entry) = level.list(cursor.is_late).remove(cursor.index) {
             self.len -= 1;

@@ -81,7 +81,7 @@ impl LateWork for InPlaceExecution {
             // Never so: it was left before its thread fell asleep. That thread says so.
             return self.queue.end_turn(instance, 0);
         };
-        let mut turn = Turn { owner: self, instance, executor: Some(executor), done: 0 };
+        let mut turn = InPlaceTurn { owner: self, instance, executor: Some(executor), done: 0 };
         turn.execute_until(self.context.clock.now() + LIMIT);
     }
 
@@ -91,7 +91,7 @@ impl LateWork for InPlaceExecution {
 }
 
 /// While it lives, this thread works in the place of that of an instance.
-struct Turn<'a> {
+struct InPlaceTurn<'a> {
     owner: &'a InPlaceExecution,
     instance: usize,
     /// Given back at the end.
@@ -100,7 +100,7 @@ struct Turn<'a> {
     done: usize,
 }
 
-impl Turn<'_> {
+impl InPlaceTurn<'_> {
     fn execute_until(&mut self, end: Instant) {
         let InPlaceExecution { queue, responses, .. } = self.owner;
         let Some(executor) = &mut self.executor else { return };
@@ -123,7 +123,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for InPlaceTurn<'_> {
     fn drop(&mut self) {
         if let Some(executor) = self.executor.take() {
             executor.rest();

@@ -22,7 +22,7 @@ pub(super) struct MemberId {
 
 /// All instances that share the resources of the server.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct PermitLedger {
     provided: Vec<ResourceSupply>,
     supply: Demand,
     allocated: Demand,
@@ -60,12 +60,12 @@ impl MemberState {
 
 /// Whether an instance may begin, and who else may now.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Granted {
+pub(super) struct PermitGrant {
     pub others: Vec<MemberId>,
     pub may_begin: bool,
 }
 
-impl Ledger {
+impl PermitLedger {
     pub fn new(provided: Vec<ResourceSupply>) -> Self {
         Self { provided, ..Self::default() }
     }
@@ -99,7 +99,7 @@ impl Ledger {
     }
 
     /// The instance has ended what it executed, and looks for the next: what it held is free, and nobody gets it before
-    /// it has said whether it needs it again ([`Ledger::claim`], [`Ledger::rest`]).
+    /// it has said whether it needs it again ([`PermitLedger::claim`], [`PermitLedger::rest`]).
     pub fn looks_for_work(&mut self, id: MemberId) {
         let Some(member) = self.members.get_mut(&id) else { return };
         match member.state {
@@ -114,10 +114,10 @@ impl Ledger {
 
     /// The instance could execute something of what waits in its queue: `waiting` requests for any of its instances, of
     /// which the best that is idle is staged, or (`None`) something that is for this one alone. Whether it may begin.
-    pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> Granted {
+    pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> PermitGrant {
         if self.is_granted(id) {
             self.set(id, MemberState::Executing);
-            return Granted { others: Vec::new(), may_begin: true };
+            return PermitGrant { others: Vec::new(), may_begin: true };
         }
         let next = match waiting {
             Some(waiting) if self.turns_of(id.queue) >= waiting => None,
@@ -134,7 +134,7 @@ impl Ledger {
         if may_begin {
             self.set(id, MemberState::Executing);
         }
-        Granted { others, may_begin }
+        PermitGrant { others, may_begin }
     }
 
     /// The instance has nothing to execute now. Returns who may begin.

@@ -1,6 +1,6 @@
 //! Handing requests over to instances that are busy, ahead of their turn.
 
-use super::{Next, RequestQueue, State, handed_over::HandedOver};
+use super::{Next, RequestQueue, State, handed_over::PrefetchedRequest};
 use crate::{parking::Locked, queue::Decision, sequence::OfSequence};
 
 impl<T: OfSequence> RequestQueue<T> {
@@ -32,7 +32,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     /// The request waits in instance `index` from now on.
-    pub fn handed_over(&self, index: usize, handed_over: HandedOver<T>) {
+    pub fn handed_over(&self, index: usize, handed_over: PrefetchedRequest<T>) {
         let mut state = self.parking.lock();
         let complete = state.complete;
         if let Some(request) = state.handed_over.add(index, handed_over, complete) {

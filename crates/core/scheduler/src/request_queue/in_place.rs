@@ -9,7 +9,7 @@ use crate::{parking::Locked, sequence::OfSequence};
 
 /// What the thread that adds a request may do for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub(crate) enum SubmitterRole {
     /// Nothing: a thread of an instance executes it.
     Leaves,
     /// It executes what waits, if a thread of an instance sleeps.
@@ -20,7 +20,7 @@ pub(crate) enum Caller {
 
 /// Those who execute in the place of the threads of instances.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct InPlaceTurns {
     count: usize,
     /// Something waits that is none of their business.
     are_to_end: bool,
@@ -28,14 +28,14 @@ pub(super) struct Turns {
 
 impl<T: OfSequence> Locked<'_, State<T>> {
     /// After a request was added: in the place of which instance's thread the caller is to work, if it is.
-    pub(super) fn begin_turn(&mut self, caller: Caller) -> Option<usize> {
+    pub(super) fn begin_turn(&mut self, caller: SubmitterRole) -> Option<usize> {
         match caller {
-            Caller::HasTurn => None,
-            Caller::Leaves => {
+            SubmitterRole::HasTurn => None,
+            SubmitterRole::Leaves => {
                 self.turns.are_to_end = self.turns.count > 0;
                 None
             }
-            Caller::Executes => {
+            SubmitterRole::Executes => {
                 let turn = self.replace_sleeper()?;
                 self.turns.count += 1;
                 Some(turn)
@@ -93,7 +93,7 @@ mod tests {
     use crate::request_queue::tests::{ITERATIONS, Numbered, Queue, direct, never, serve};
 
     /// Pushes requests and executes what it is told to: how many it pushed and did not execute, or the other way round.
-    fn push_and_execute(queue: &Queue, callers: &[Caller]) -> i64 {
+    fn push_and_execute(queue: &Queue, callers: &[SubmitterRole]) -> i64 {
         let (mut pushed, mut executed) = (0, 0);
         for caller in callers {
             let accepted = queue.push_by(*caller, Numbered::new());
@@ -101,7 +101,7 @@ mod tests {
             pushed += 1;
             let Some(index) = accepted.turn else { continue };
             if executed % 2 == 0 {
-                queue.push_by(Caller::HasTurn, Numbered::new()).expect("accepted");
+                queue.push_by(SubmitterRole::HasTurn, Numbered::new()).expect("accepted");
                 pushed += 1;
             }
             let mut done = 0;
@@ -126,8 +126,8 @@ mod tests {
                 })
                 .collect();
             let pushing: Vec<_> = [
-                [Caller::Executes, Caller::Executes, Caller::Leaves],
-                [Caller::Executes, Caller::Leaves, Caller::Executes],
+                [SubmitterRole::Executes, SubmitterRole::Executes, SubmitterRole::Leaves],
+                [SubmitterRole::Executes, SubmitterRole::Leaves, SubmitterRole::Executes],
             ]
             .into_iter()
             .map(|callers| {
@@ -184,7 +184,7 @@ mod tests {
             let own = queue.clone();
             let closer = thread::spawn(move || own.close());
             let mut executed = 0;
-            if let Ok(accepted) = queue.push_by(Caller::Executes, Numbered::new())
+            if let Ok(accepted) = queue.push_by(SubmitterRole::Executes, Numbered::new())
                 && let Some(index) = accepted.turn
             {
                 thread::yield_now();

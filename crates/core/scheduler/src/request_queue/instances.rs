@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use galatea_types::Error;
 
-use super::{Outage, RequestQueue};
+use super::{NoInstances, RequestQueue};
 use crate::sequence::OfSequence;
 
 impl<T: OfSequence> RequestQueue<T> {
@@ -16,11 +16,11 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     /// The instances execute no more requests: their threads end with what they have in hand.
-    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
+    pub fn retire_instances(&self, indices: &[usize]) -> Option<NoInstances<T>> {
         let mut state = self.parking.lock();
         indices.iter().for_each(|&index| state.health.retire(index));
         let reason = state.health.outage().cloned();
-        let outage = reason.map(|reason| Outage { reason, unserved: state.take_all() });
+        let outage = reason.map(|reason| NoInstances { reason, unserved: state.take_all() });
         state.wake_all();
         outage
     }

@@ -6,7 +6,7 @@
 //! what is queued while none does must be answered.
 //!
 //! Where each request is executed alone, a busy instance may be handed the next ones ahead. Such a request still waits
-//! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
+//! ([`PrefetchedRequests`]): none is handed over while an instance is free, and one that becomes free takes it back.
 
 mod ahead;
 mod expiry;
@@ -29,11 +29,13 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, CorrelationId, Error};
 
-pub(crate) use self::{handed_over::HandedOver, in_place::Caller, waiting::NotExecuted};
+pub(crate) use self::{
+    handed_over::PrefetchedRequest, in_place::SubmitterRole, waiting::NotExecuted,
+};
 use self::{
-    handed_over::{Back, RequestsHandedOver},
+    handed_over::{Back, PrefetchedRequests},
     health::InstanceHealth,
-    in_place::Turns,
+    in_place::InPlaceTurns,
     waiting::Waiting,
 };
 use crate::{
@@ -62,8 +64,8 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
 
 struct State<T: OfSequence> {
     waiting: Waiting<T>,
-    handed_over: RequestsHandedOver<T>,
-    turns: Turns,
+    handed_over: PrefetchedRequests<T>,
+    turns: InPlaceTurns,
     /// Requests taken that have no final response yet, streams included.
     executing: usize,
     /// Requests that have had their final response.
@@ -118,7 +120,7 @@ const MAX_OVERTAKEN: u64 = 2;
 const UNREAD_PAUSE: Duration = Duration::from_millis(1);
 
 /// No instance of the queue works, or is expected to.
-pub(crate) struct Outage<T> {
+pub(crate) struct NoInstances<T> {
     pub reason: Error,
     /// The requests that waited for one, to be answered.
     pub unserved: Vec<T>,
@@ -143,14 +145,14 @@ pub(crate) enum Refusal {
 }
 
 /// What an instance thread reports when it looks for work: what it took before that has its final response now.
-pub(crate) struct Done<T: OfSequence> {
+pub(crate) struct FinishedWork<T: OfSequence> {
     /// Requests.
     pub requests: usize,
     /// Of those that were steps of sequences.
     pub steps: Vec<StepEnd<T, T::States>>,
 }
 
-impl<T: OfSequence> From<usize> for Done<T> {
+impl<T: OfSequence> From<usize> for FinishedWork<T> {
     /// Requests that were no steps of sequences.
     fn from(requests: usize) -> Self {
         Self { requests, steps: Vec::new() }
@@ -174,8 +176,8 @@ impl<T: OfSequence> RequestQueue<T> {
             parking: Parking::new(
                 State {
                     waiting,
-                    handed_over: RequestsHandedOver::default(),
-                    turns: Turns::default(),
+                    handed_over: PrefetchedRequests::default(),
+                    turns: InPlaceTurns::default(),
                     executing: 0,
                     complete: 0,
                     is_closed: false,
@@ -193,11 +195,11 @@ impl<T: OfSequence> RequestQueue<T> {
     /// [`RequestQueue::push_by`] one that executes nothing.
     #[cfg(test)]
     pub fn push(&self, request: T) -> Result<Accepted, (T, Refusal)> {
-        self.push_by(Caller::Leaves, request)
+        self.push_by(SubmitterRole::Leaves, request)
     }
 
     /// Accepts a request, or gives it back with the reason why not.
-    pub fn push_by(&self, caller: Caller, request: T) -> Result<Accepted, (T, Refusal)> {
+    pub fn push_by(&self, caller: SubmitterRole, request: T) -> Result<Accepted, (T, Refusal)> {
         let mut state = self.parking.lock();
         if state.is_closed {
             return Err((request, Refusal::Closed));
@@ -219,7 +221,7 @@ impl<T: OfSequence> RequestQueue<T> {
         if !state.is_held() {
             state.expect_expiry(expires_at, was_held);
             turn = state.begin_turn(caller);
-            if turn.is_none() && caller != Caller::HasTurn {
+            if turn.is_none() && caller != SubmitterRole::HasTurn {
                 state.wake_for_new(self.joins_requests, |state, batch| {
                     batch.is_ended_by(state.waiting.item_count(0), expires_at, fits)
                 });
@@ -232,7 +234,7 @@ impl<T: OfSequence> RequestQueue<T> {
     ///
     /// [`Work::End`] comes only when all requests have their final response, so that no instance is dropped while a stream of it is open. `rest` is called before the
     /// thread sleeps.
-    pub fn pull(&self, index: usize, done: impl Into<Done<T>>, rest: impl Fn()) -> Work<T> {
+    pub fn pull(&self, index: usize, done: impl Into<FinishedWork<T>>, rest: impl Fn()) -> Work<T> {
         let done = done.into();
         let mut state = self.lock_for(index);
         state.finish(done.requests);

@@ -7,12 +7,12 @@ use std::{
 
 use galatea_types::CorrelationId;
 
-use super::key::OfSequence;
+use super::key::SequenceRequest;
 
 /// Sequences without a slot, in the order of their first requests.
 pub(super) struct SequenceBacklog<T> {
     /// None without a request.
-    waiting: BTreeMap<u64, Waiting<T>>,
+    waiting: BTreeMap<u64, WaitingSequence<T>>,
     next_number: u64,
     requests: usize,
     /// When the first of them has waited for too long.
@@ -20,14 +20,14 @@ pub(super) struct SequenceBacklog<T> {
 }
 
 /// A sequence without a slot.
-pub(super) struct Waiting<T> {
+pub(super) struct WaitingSequence<T> {
     pub requests: VecDeque<T>,
     pub id: CorrelationId,
     /// The first time-out of a request.
     expires_at: Option<Instant>,
 }
 
-impl<T: OfSequence> Waiting<T> {
+impl<T: SequenceRequest> WaitingSequence<T> {
     /// Nobody waits for one of its requests.
     pub fn is_abandoned(&self) -> bool {
         self.requests.iter().any(T::is_abandoned)
@@ -40,7 +40,7 @@ impl<T> Default for SequenceBacklog<T> {
     }
 }
 
-impl<T: OfSequence> SequenceBacklog<T> {
+impl<T: SequenceRequest> SequenceBacklog<T> {
     /// Requests of all sequences.
     pub fn len(&self) -> usize {
         self.requests
@@ -60,7 +60,7 @@ impl<T: OfSequence> SequenceBacklog<T> {
     pub fn push(&mut self, number: u64, request: T, now: Instant) {
         let timeout = request.placement().timeout.filter(|timeout| !timeout.is_zero());
         let expires_at = timeout.and_then(|timeout| now.checked_add(timeout));
-        let waiting = self.waiting.entry(number).or_insert_with(|| Waiting {
+        let waiting = self.waiting.entry(number).or_insert_with(|| WaitingSequence {
             requests: VecDeque::new(),
             id: request.correlation_id().clone(),
             expires_at: None,
@@ -72,7 +72,7 @@ impl<T: OfSequence> SequenceBacklog<T> {
     }
 
     /// Takes the sequence that has waited longest.
-    pub fn pop_first(&mut self) -> Option<(u64, Waiting<T>)> {
+    pub fn pop_first(&mut self) -> Option<(u64, WaitingSequence<T>)> {
         let first = self.waiting.pop_first()?;
         self.requests -= first.1.requests.len();
         Some(first)
@@ -81,15 +81,15 @@ impl<T: OfSequence> SequenceBacklog<T> {
     /// Takes all sequences of which this holds.
     pub fn remove_where(
         &mut self,
-        is_over: impl Fn(&Waiting<T>) -> bool,
-    ) -> Vec<(u64, Waiting<T>)> {
+        is_over: impl Fn(&WaitingSequence<T>) -> bool,
+    ) -> Vec<(u64, WaitingSequence<T>)> {
         let over: Vec<_> = self.waiting.extract_if(.., |_, waiting| is_over(waiting)).collect();
         self.requests -= over.iter().map(|(_, waiting)| waiting.requests.len()).sum::<usize>();
         over
     }
 
     /// Takes the sequences of which a request has waited for too long.
-    pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, Waiting<T>)> {
+    pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, WaitingSequence<T>)> {
         if self.next_expiry.is_none_or(|expiry| now < expiry) {
             return Vec::new();
         }

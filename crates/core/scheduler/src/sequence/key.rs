@@ -7,7 +7,7 @@ use galatea_types::CorrelationId;
 use crate::queue::Queued;
 
 /// A request of a sequence.
-pub(crate) trait OfSequence: Queued {
+pub(crate) trait SequenceRequest: Queued {
     /// What the sequence keeps from one execution to the next.
     type States: Default;
 

@@ -28,9 +28,9 @@ mod step;
 mod tests;
 
 pub(crate) use inputs::SequenceInputs;
-pub(crate) use key::OfSequence;
-pub use rules::Hold;
+pub(crate) use key::SequenceRequest;
 pub(crate) use rules::SequenceRules;
+pub use rules::TestHold;
 #[cfg(test)]
 pub(crate) use sequences::Pushed;
 pub(crate) use sequences::{SequenceDrop, SequenceRefusal, Sequences};

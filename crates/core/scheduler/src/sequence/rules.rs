@@ -15,7 +15,7 @@ pub(crate) struct SequenceRules {
     /// An execution may leave its request to be executed again; a request without a sequence begins one.
     pub is_iterative: bool,
     pub strategy: Strategy,
-    pub hold: Hold,
+    pub hold: TestHold,
 }
 
 /// What is executed together.
@@ -32,7 +32,7 @@ pub(crate) enum Strategy {
 }
 
 impl SequenceRules {
-    pub fn new(config: &ModelConfig, batching: &SequenceBatching, hold: Hold) -> Self {
+    pub fn new(config: &ModelConfig, batching: &SequenceBatching, hold: TestHold) -> Self {
         let rows = config.max_batch_size().max(1);
         let (slots, strategy) = match &batching.strategy {
             SequenceStrategy::Direct { max_queue_delay, minimum_slot_utilization } => {
@@ -60,7 +60,7 @@ impl SequenceRules {
 
 /// What must wait before anything is executed, for tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hold {
+pub struct TestHold {
     /// Requests in the queue, or in the slots of sequences; 0: nothing is held back.
     pub queued: usize,
     /// And requests of sequences that have no slot.

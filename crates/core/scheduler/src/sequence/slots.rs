@@ -8,7 +8,7 @@ use std::{
 use galatea_types::CorrelationId;
 
 use super::{
-    key::OfSequence,
+    key::SequenceRequest,
     rules::Strategy,
     step::{SlotTicket, Step, StepEnd},
 };
@@ -17,7 +17,7 @@ use crate::queue::{
 };
 
 /// A place for one sequence.
-pub(super) struct Slot<T: OfSequence> {
+pub(super) struct Slot<T: SequenceRequest> {
     /// Whose requests come here; `None` when none will any more.
     pub sequence: Option<CorrelationId>,
     /// It has, or had, a sequence that is not over: it is not free.
@@ -33,7 +33,7 @@ pub(super) struct Slot<T: OfSequence> {
     rest: u64,
 }
 
-impl<T: OfSequence> Slot<T> {
+impl<T: SequenceRequest> Slot<T> {
     fn new() -> Self {
         Self {
             sequence: None,
@@ -153,7 +153,7 @@ impl<T: Queued> Queued for Head<T> {
 }
 
 /// The slots of one instance.
-pub(super) struct InstanceSlots<T: OfSequence> {
+pub(super) struct InstanceSlots<T: SequenceRequest> {
     pub slots: Vec<Slot<T>>,
     /// The instance works: sequences may begin in its slots.
     pub is_available: bool,
@@ -172,7 +172,7 @@ enum Next<T> {
     Oldest(Box<Backlog<Head<T>>>),
 }
 
-impl<T: OfSequence> InstanceSlots<T> {
+impl<T: SequenceRequest> InstanceSlots<T> {
     /// `batcher`: decides on batches under the oldest strategy, and is `None` under the direct one.
     pub fn new(batcher: Option<Backlog<Head<T>>>) -> Self {
         let next = batcher.map_or_else(

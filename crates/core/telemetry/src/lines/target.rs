@@ -16,7 +16,7 @@ use rustix::{
 const PIPE_BUF: usize = 4096;
 
 /// An open file, pipe or terminal.
-pub(super) struct Target {
+pub(super) struct LogTarget {
     descriptor: Descriptor,
     kind: Kind,
     /// Asked once: it takes a system call, and every line wants to know.
@@ -58,7 +58,7 @@ enum Kind {
     Other,
 }
 
-impl Target {
+impl LogTarget {
     pub fn new(descriptor: Descriptor) -> Self {
         let kind = match fstat(&descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             Ok(FileType::RegularFile) => Kind::File,

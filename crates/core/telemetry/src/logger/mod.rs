@@ -105,13 +105,13 @@ pub fn print(level: Level, text: &str) {
 
 /// Prints what a model has printed: byte for byte, or, where the log is JSON, as one line of it that names the model and
 /// its version.
-pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: Printed<'_>) {
+pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: ModelOutput<'_>) {
     match (format(), printed) {
-        (LogFormat::Json, Printed::Line(text)) => {
+        (LogFormat::Json, ModelOutput::Line(text)) => {
             let fields = [("model", kv::Value::from(model)), ("version", version.into())];
             print_json(level, text, &&fields[..]);
         }
-        (LogFormat::Default | LogFormat::Iso8601, Printed::Bytes(bytes)) => {
+        (LogFormat::Default | LogFormat::Iso8601, ModelOutput::Bytes(bytes)) => {
             console(level).write(bytes);
         }
         _ => {}
@@ -120,7 +120,7 @@ pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: Prin
 
 /// What came out of a model: everything comes in both forms, and each format takes its own.
 #[derive(Clone, Copy, Debug)]
-pub enum Printed<'a> {
+pub enum ModelOutput<'a> {
     /// As they came.
     Bytes(&'a [u8]),
     /// One line of them, without its line break.

@@ -78,11 +78,11 @@ pub struct CpuMetrics {
 #[derive(Debug)]
 pub struct ProcessSampler {
     options: MetricsOptions,
-    last: Mutex<Last>,
+    last: Mutex<LastSample>,
 }
 
 #[derive(Debug)]
-struct Last {
+struct LastSample {
     at: Instant,
     times: CpuTimes,
     sample: Option<CpuMetrics>,
@@ -92,7 +92,7 @@ impl ProcessSampler {
     /// A sampler whose first CPU figure is the share of time since now.
     pub fn new(options: MetricsOptions) -> Self {
         let times = CpuTimes::read().unwrap_or_default();
-        Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
+        Self { options, last: Mutex::new(LastSample { at: Instant::now(), times, sample: None }) }
     }
 
     /// Everything but the GPUs and the memory budget, which others know.
@@ -117,7 +117,7 @@ impl ProcessSampler {
             memory_total_bytes: memory.total,
             memory_used_bytes: memory.used,
         });
-        *last = Last { at: Instant::now(), times, sample };
+        *last = LastSample { at: Instant::now(), times, sample };
         sample
     }
 }

@@ -49,12 +49,12 @@ struct Shared {
     started: Instant,
     /// Between two samples.
     interval: Duration,
-    hall: Mutex<Hall>,
+    hall: Mutex<Watchers>,
     someone_came: Condvar,
 }
 
 #[derive(Default)]
-struct Hall {
+struct Watchers {
     /// They have the state, and get each change.
     present: Vec<mpsc::Sender<Bytes>>,
     /// They wait for the state.
@@ -65,7 +65,7 @@ struct Hall {
 }
 
 /// What is done for those who watch; no sampler while nobody does.
-struct Watch {
+struct Sampling {
     sampler: Option<Sampler>,
     next_at: Instant,
     empty_looks: u32,
@@ -132,7 +132,7 @@ impl Console {
     }
 }
 
-impl Hall {
+impl Watchers {
     /// How many watch; who has gone is forgotten.
     fn count(&mut self) -> usize {
         self.present.retain(|sender| !sender.is_closed());
@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    fn ensure_thread(self: &Arc<Self>, hall: &mut Hall) -> io::Result<()> {
+    fn ensure_thread(self: &Arc<Self>, hall: &mut Watchers) -> io::Result<()> {
         if !hall.has_thread {
             let shared = self.clone();
             let thread = thread::Builder::new().name("console".to_owned());
@@ -189,7 +189,7 @@ impl Shared {
     fn run(self: Arc<Self>) {
         let _end = EndOfThread(&self);
         let mut history = History::new(self.clock.clone());
-        let mut watch = Watch { sampler: None, next_at: self.clock.now(), empty_looks: 0 };
+        let mut watch = Sampling { sampler: None, next_at: self.clock.now(), empty_looks: 0 };
         loop {
             let engine = self.engine.upgrade().filter(|_| !self.hall.lock_unpoisoned().is_over);
             let Some(engine) = engine else { return self.close() };
@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    fn step(&self, watch: &mut Watch, history: &mut History, engine: &Engine) {
+    fn step(&self, watch: &mut Sampling, history: &mut History, engine: &Engine) {
         // Of those who watch, a sample is never of a time before the last point: what comes since then is told once.
         let may_sample = watch.sampler.is_none() || self.clock.now() >= watch.next_at;
         if may_sample && self.clock.now() >= history.due() {
@@ -211,7 +211,7 @@ impl Shared {
     }
 
     /// Samples for those who watch, if it is time.
-    fn look(&self, watch: &mut Watch, engine: &Engine) {
+    fn look(&self, watch: &mut Sampling, engine: &Engine) {
         let Some(sampler) = &mut watch.sampler else { return };
         if self.clock.now() < watch.next_at {
             return;
@@ -231,7 +231,7 @@ impl Shared {
     }
 
     /// Their state is that of the last sample: the next change is the one after it.
-    fn receive_newcomers(&self, watch: &mut Watch, history: &History, engine: &Engine) {
+    fn receive_newcomers(&self, watch: &mut Sampling, history: &History, engine: &Engine) {
         if self.hall.lock_unpoisoned().newcomers.is_empty() {
             return;
         }
@@ -250,12 +250,12 @@ impl Shared {
 
     fn wait_until(&self, at: Instant) {
         let hall = self.hall.lock_unpoisoned();
-        let is_quiet = |hall: &mut Hall| hall.newcomers.is_empty() && !hall.is_over;
+        let is_quiet = |hall: &mut Watchers| hall.newcomers.is_empty() && !hall.is_over;
         drop(self.clock.wait_while_until(&self.someone_came, hall, at, is_quiet));
     }
 
     fn close(&self) {
-        *self.hall.lock_unpoisoned() = Hall::default();
+        *self.hall.lock_unpoisoned() = Watchers::default();
     }
 }
 

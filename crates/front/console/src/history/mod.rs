@@ -15,7 +15,7 @@ use galatea_engine::{Engine, ServedModel};
 use galatea_types::Clock;
 use serde::Serialize;
 
-pub(crate) use self::point::Counted;
+pub(crate) use self::point::VersionCounts;
 use self::point::{Point, TotalPoint};
 use crate::words::{key, millis};
 
@@ -33,16 +33,16 @@ pub(crate) struct History {
     clock: Clock,
     /// When the last point was taken.
     last_at: Instant,
-    ticks: VecDeque<Tick>,
+    ticks: VecDeque<HistoryTick>,
     total: VecDeque<TotalPoint>,
-    models: BTreeMap<String, Kept>,
+    models: BTreeMap<String, VersionHistory>,
     /// How many of `models` have points.
     working: usize,
 }
 
 /// When a point was taken, and how long before that the one before.
 #[derive(Clone, Copy, Debug)]
-struct Tick {
+struct HistoryTick {
     at: Instant,
     span: Duration,
 }
@@ -50,8 +50,8 @@ struct Tick {
 /// A ready version: what it had counted at the last point, and its points, the newest of which is of the last tick. It has
 /// none until it works, and again after a quarter of an hour in which it did not.
 #[derive(Debug, Default)]
-struct Kept {
-    counted: Counted,
+struct VersionHistory {
+    counted: VersionCounts,
     points: VecDeque<Point>,
     quiet: usize,
 }
@@ -89,7 +89,7 @@ impl History {
         let at = self.clock.now();
         let span = at.saturating_duration_since(self.last_at);
         self.last_at = at;
-        push(&mut self.ticks, Tick { at, span });
+        push(&mut self.ticks, HistoryTick { at, span });
         let mut before = std::mem::take(&mut self.models);
         let mut total = TotalPoint::now();
         self.working = 0;
@@ -108,15 +108,15 @@ impl History {
     pub fn row<'a>(
         &self,
         now: Instant,
-        sampled: impl Iterator<Item = (&'a str, Counted)>,
+        sampled: impl Iterator<Item = (&'a str, VersionCounts)>,
     ) -> HistoryRow {
         let now_ms = millis(SystemTime::now()).saturating_sub(whole_millis(self.clock.since(now)));
-        let last = Tick { at: now, span: now.saturating_duration_since(self.last_at) };
+        let last = HistoryTick { at: now, span: now.saturating_duration_since(self.last_at) };
         let ticks = || self.ticks.iter().copied().chain([last]);
-        let ago = |tick: Tick| whole_millis(now.saturating_duration_since(tick.at));
+        let ago = |tick: HistoryTick| whole_millis(now.saturating_duration_since(tick.at));
         let mut total = TotalPoint::now();
         let mut models = BTreeMap::new();
-        let nothing = Kept::default();
+        let nothing = VersionHistory::default();
         for (key, counted) in sampled {
             let kept = self.models.get(key).unwrap_or(&nothing);
             let point = Point::between(&kept.counted, &counted);
@@ -136,10 +136,10 @@ impl History {
     }
 }
 
-impl Kept {
+impl VersionHistory {
     /// Takes a point of the version; `may_begin`: whether there is room for the points of one that had none.
     fn tick(&mut self, model: &ServedModel, may_begin: bool) -> Point {
-        let counted = Counted::of(model);
+        let counted = VersionCounts::of(model);
         let point = Point::between(&self.counted, &counted);
         self.counted = counted;
         self.quiet = if point.is_quiet() { self.quiet + 1 } else { 0 };

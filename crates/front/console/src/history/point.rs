@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// What a version had counted at one moment, and what it had in hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct VersionCounts {
     pub succeeded: u64,
     pub failed: u64,
     pub inferences: u64,
@@ -40,7 +40,7 @@ pub(crate) struct TotalPoint {
     pub resident_bytes: Option<usize>,
 }
 
-impl Counted {
+impl VersionCounts {
     pub fn of(model: &ServedModel) -> Self {
         let StatisticsSnapshot {
             success,
@@ -67,7 +67,7 @@ impl Counted {
 
 impl Point {
     /// What was counted from `before` to `now`, and what is in hand then. A version that was loaded again counts from zero.
-    pub fn between(before: &Counted, now: &Counted) -> Self {
+    pub fn between(before: &VersionCounts, now: &VersionCounts) -> Self {
         let grown = |before: u64, now: u64| now.checked_sub(before).unwrap_or(now);
         let times = before.ns.into_iter().zip(now.ns);
         let mut ms = [0.0; TIMES];
@@ -135,7 +135,11 @@ mod tests {
 
     #[test]
     fn a_load_begins_the_counters_anew() {
-        let counted = |succeeded, ns| Counted { succeeded, ns: [ns; TIMES], ..Counted::default() };
+        let counted = |succeeded, ns| VersionCounts {
+            succeeded,
+            ns: [ns; TIMES],
+            ..VersionCounts::default()
+        };
         let grown = Point::between(&counted(10, 5_000_000), &counted(12, 9_500_000));
         assert_eq!((grown.succeeded, grown.ms[0]), (2, 4.5));
         let again = Point::between(&counted(10, 5_000_000), &counted(3, 1_000_000));

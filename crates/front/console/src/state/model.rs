@@ -122,7 +122,7 @@ struct Latency {
 
 /// One version that is followed. While it is ready, how long its requests take is recorded for it.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedVersion {
     key: String,
     head: Head,
     facts: Option<Facts>,
@@ -131,21 +131,21 @@ pub(crate) struct Followed {
     served: Weak<ServedModel>,
     activity: Activity,
     quiet_looks: u32,
-    changed: Changed,
+    changed: ChangedFields,
 }
 
 /// What differs from what was sent last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Changed {
+struct ChangedFields {
     head: bool,
     facts: bool,
     figures: bool,
 }
 
-impl Followed {
+impl FollowedVersion {
     /// A version that was not followed before.
     pub fn new(key: String, entry: IndexEntry, served: Option<&Arc<ServedModel>>) -> Self {
-        let changed = Changed { head: true, ..Changed::default() };
+        let changed = ChangedFields { head: true, ..ChangedFields::default() };
         let mut new = Self {
             key,
             head: Head::from(entry),
@@ -239,7 +239,7 @@ impl Followed {
 
     /// `None`: nothing has changed.
     pub fn changed_row(&self) -> Option<ModelRow<'_>> {
-        let Changed { head, facts, figures } = self.changed;
+        let ChangedFields { head, facts, figures } = self.changed;
         (head || facts || figures).then(|| ModelRow {
             key: &self.key,
             head: head.then_some(&self.head),
@@ -250,7 +250,7 @@ impl Followed {
 
     /// All that has changed was sent.
     pub fn was_sent(&mut self) {
-        self.changed = Changed::default();
+        self.changed = ChangedFields::default();
     }
 }
 

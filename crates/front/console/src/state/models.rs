@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use galatea_engine::{Engine, IndexEntry, ServedModel};
 use galatea_frontend::without_middle;
 
-use super::model::{Followed, ModelRow};
+use super::model::{FollowedVersion, ModelRow};
 use crate::{history::Counted, words::key};
 
 /// Most versions that are shown.
@@ -20,7 +20,7 @@ const MOST_LONG_REASONS: usize = 200;
 /// All versions of all models. Dropped, nothing is recorded for it any more.
 #[derive(Debug, Default)]
 pub(crate) struct Models {
-    followed: BTreeMap<String, Followed>,
+    followed: BTreeMap<String, FollowedVersion>,
     removed: Vec<String>,
     left_out: usize,
     revision: Option<u64>,
@@ -31,7 +31,7 @@ impl Models {
     /// Reads all counters, `elapsed` after the last time, and what there is where that may have changed.
     pub fn sample(&mut self, engine: &Engine, elapsed: Duration) {
         self.removed.clear();
-        self.followed.values_mut().for_each(Followed::was_sent);
+        self.followed.values_mut().for_each(FollowedVersion::was_sent);
         // Before the list: a change while it is made is found at the next sample.
         let revision = engine.revision();
         self.since_listed += 1;
@@ -58,26 +58,26 @@ impl Models {
                     known.update(entry, served);
                     known
                 }
-                None => Followed::new(key.clone(), entry, served),
+                None => FollowedVersion::new(key.clone(), entry, served),
             };
             self.followed.insert(key, followed);
         }
-        before.values().for_each(Followed::leave);
+        before.values().for_each(FollowedVersion::leave);
         self.removed.extend(before.into_keys());
     }
 
     /// What those that are ready had counted at the last sample.
     pub fn counted(&self) -> impl Iterator<Item = (&str, Counted)> {
-        self.followed.values().filter_map(Followed::counted)
+        self.followed.values().filter_map(FollowedVersion::counted)
     }
 
     pub fn rows(&self) -> Vec<ModelRow<'_>> {
-        self.followed.values().map(Followed::row).collect()
+        self.followed.values().map(FollowedVersion::row).collect()
     }
 
     /// Those that the last sample has found to be different.
     pub fn changed_rows(&self) -> Vec<ModelRow<'_>> {
-        self.followed.values().filter_map(Followed::changed_row).collect()
+        self.followed.values().filter_map(FollowedVersion::changed_row).collect()
     }
 
     /// Keys of those that the last sample has not found any more.
@@ -93,7 +93,7 @@ impl Models {
 
 impl Drop for Models {
     fn drop(&mut self) {
-        self.followed.values().for_each(Followed::leave);
+        self.followed.values().for_each(FollowedVersion::leave);
     }
 }
 

@@ -67,7 +67,7 @@ fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     let grantee = gate.admit(&credentials, action, now())?;
     let is_browser = credentials.are_sent_by_browsers();
     let (gate, revoked) = (gate.clone(), None);
-    let known = Known { gate, grantee, generation: 0, revoked, is_browser };
+    let known = KnownCaller { gate, grantee, generation: 0, revoked, is_browser };
     Ok(Caller { known: Some(Box::new(known)), account: None })
 }
 
@@ -79,13 +79,13 @@ fn now() -> u64 {
 /// Who sends a request. By default anybody, who may do anything: nobody has to say who it is.
 #[derive(Clone, Default)]
 pub struct Caller {
-    known: Option<Box<Known>>,
+    known: Option<Box<KnownCaller>>,
     /// Whose limits its requests count to, where there are limits.
     account: Option<CallAccount>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct KnownCaller {
     gate: Arc<Gate>,
     /// `None`: the request is one that anybody may make.
     grantee: Option<Arc<Grantee>>,
@@ -124,7 +124,7 @@ impl Caller {
     pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
         match self.known.as_deref() {
             None => Ok(()),
-            Some(Known { revoked: Some(error), .. }) => Err(error.clone()),
+            Some(KnownCaller { revoked: Some(error), .. }) => Err(error.clone()),
             Some(known) => known.gate.check(known.grantee.as_deref(), action),
         }
     }
@@ -150,7 +150,7 @@ impl Caller {
     }
 }
 
-impl Known {
+impl KnownCaller {
     fn renew(&mut self) {
         let Some(grantee) = &self.grantee else { return };
         match self.gate.renew(grantee, self.generation, now()) {

@@ -43,10 +43,10 @@ impl Default for ClientLimitSettings {
 
 /// The limits of clients, and what each has in hand; shared by all front ends. By default there are none.
 #[derive(Clone, Debug, Default)]
-pub struct ClientLimits(Option<Arc<Inner>>);
+pub struct ClientLimits(Option<Arc<LimitState>>);
 
 #[derive(Debug)]
-struct Inner {
+struct LimitState {
     settings: ClientLimitSettings,
     accounts: Accounts,
     refused: [AtomicU64; Limit::ALL.len()],
@@ -59,7 +59,7 @@ pub struct ConnectionAccount(Option<Arc<ClientAccount>>);
 /// Whom the requests of a call count to.
 #[derive(Clone, Debug)]
 pub struct CallAccount {
-    limits: Arc<Inner>,
+    limits: Arc<LimitState>,
     client: Arc<OneClient>,
     connection: Option<Arc<ClientAccount>>,
 }
@@ -71,7 +71,7 @@ impl ClientLimits {
             return Self::default();
         }
         let accounts = Accounts::new(settings.client, settings.rate);
-        Self(Some(Arc::new(Inner { settings, accounts, refused: Default::default() })))
+        Self(Some(Arc::new(LimitState { settings, accounts, refused: Default::default() })))
     }
 
     /// For a new connection.

@@ -43,20 +43,20 @@ pub struct Activity {
     is_write_blocked: AtomicBool,
     last_progress: AtomicU64,
     opening_since: AtomicU64,
-    received: Pace,
-    sent: Pace,
+    received: TransferWindow,
+    sent: TransferWindow,
     abort: OnceLock<AbortHandle>,
     is_cut_off: AtomicBool,
 }
 
 /// Bytes since the beginning of a window of time.
 #[derive(Debug, Default)]
-struct Pace {
+struct TransferWindow {
     since: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Pace {
+impl TransferWindow {
     fn begin(&self, now: u64) {
         self.since.store(now, Relaxed);
         self.bytes.store(0, Relaxed);
@@ -96,8 +96,8 @@ impl Activity {
             is_write_blocked: AtomicBool::new(false),
             last_progress: AtomicU64::new(now),
             opening_since: AtomicU64::new(now),
-            received: Pace::default(),
-            sent: Pace::default(),
+            received: TransferWindow::default(),
+            sent: TransferWindow::default(),
             abort: OnceLock::new(),
             is_cut_off: AtomicBool::new(false),
         }

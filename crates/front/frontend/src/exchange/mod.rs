@@ -90,10 +90,10 @@ pub struct Answer<'a> {
 ///
 /// Dropped before it was answered, it counts as cancelled by its client.
 #[derive(Debug, Default)]
-pub struct Exchange(Option<Open>);
+pub struct Exchange(Option<OpenExchange>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenExchange {
     protocol: &'static str,
     peer: Peer,
     identity: Option<Arc<Identity>>,
@@ -144,11 +144,11 @@ impl RequestLog {
         log::debug!("{} request: {call}", title(call.protocol));
         let spans = trace.and_then(TraceContext::parse).map(Spans::below);
         let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), call));
-        Exchange(Some(Open::new(call.protocol, peer, spans, entry)))
+        Exchange(Some(OpenExchange::new(call.protocol, peer, spans, entry)))
     }
 }
 
-impl Open {
+impl OpenExchange {
     fn new(
         protocol: &'static str,
         peer: Peer,
@@ -200,7 +200,7 @@ impl Exchange {
         let entry = open.entry.as_ref();
         let entry = entry.map(|entry| Entry::new(entry.log.clone(), &entry.call(open.protocol)));
         let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
-        let mut other = Open::new(open.protocol, open.peer, spans, entry);
+        let mut other = OpenExchange::new(open.protocol, open.peer, spans, entry);
         other.identity.clone_from(&open.identity);
         Exchange(Some(other))
     }
@@ -315,7 +315,7 @@ impl CallRecord for Exchange {
     }
 }
 
-impl Open {
+impl OpenExchange {
     fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
             self.tell_failure(failure, call, Some(answer.status));

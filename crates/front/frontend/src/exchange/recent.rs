@@ -49,10 +49,10 @@ pub struct FailedCall {
 
 /// The last failed requests of all front ends.
 #[derive(Debug, Default)]
-pub struct RecentFailures(Mutex<Kept>);
+pub struct RecentFailures(Mutex<KeptFailure>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptFailure {
     calls: VecDeque<Arc<FailedCall>>,
     count: u64,
 }

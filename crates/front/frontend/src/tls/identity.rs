@@ -13,14 +13,14 @@ use rustls::{
 use super::{
     TlsError, TlsFiles,
     authorities::{certificates, contains, unusable},
-    certificate::{self, Described, date},
+    certificate::{self, CertificateRequirement, date},
     files,
 };
 
 /// A chain of certificates whose first is that of the key, and still valid.
 pub struct Identity {
     certified: Arc<CertifiedKey>,
-    pub leaf: Described,
+    pub leaf: CertificateRequirement,
     /// RSA: about a millisecond where a signature by an elliptic curve takes a thirtieth.
     pub signs_slowly: bool,
 }
@@ -89,12 +89,14 @@ fn hint(text: &[u8]) -> &'static str {
 /// The key must be that of the first certificate.
 fn check_pair(
     files: &TlsFiles,
-    described: &[Described],
+    described: &[CertificateRequirement],
     key: &Arc<dyn SigningKey>,
 ) -> Result<(), TlsError> {
     let public_key = key.public_key();
     // A kind of key that says nothing of itself is left to the handshake.
-    let fits = |one: &Described| public_key.as_ref().is_none_or(|own| **own == *one.public_key);
+    let fits = |one: &CertificateRequirement| {
+        public_key.as_ref().is_none_or(|own| **own == *one.public_key)
+    };
     let position = described.iter().position(fits);
     let certificates = files.certificates.clone();
     let subject = |at: usize| described.get(at).map(|one| one.subject.clone()).unwrap_or_default();
@@ -109,7 +111,7 @@ fn check_pair(
     }
 }
 
-fn check_dates(file: &Path, leaf: &Described) -> Result<(), TlsError> {
+fn check_dates(file: &Path, leaf: &CertificateRequirement) -> Result<(), TlsError> {
     let now = SystemTime::now();
     if leaf.not_after < now {
         return Err(TlsError::Expired {
@@ -131,8 +133,8 @@ fn check_dates(file: &Path, leaf: &Described) -> Result<(), TlsError> {
 }
 
 /// Many clients sort out a chain themselves, and some do not.
-fn log_order(file: &Path, chain: &[Described]) {
-    let is_broken = |pair: &&[Described]| match pair {
+fn log_order(file: &Path, chain: &[CertificateRequirement]) {
+    let is_broken = |pair: &&[CertificateRequirement]| match pair {
         [one, next] => one.issuer_name != next.subject_name,
         _ => false,
     };

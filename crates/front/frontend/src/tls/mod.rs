@@ -73,14 +73,14 @@ impl TlsProtocol {
 pub struct Tls {
     files: TlsFiles,
     protocol: TlsProtocol,
-    current: ArcSwap<Current>,
+    current: ArcSwap<CurrentConfig>,
     signing: Arc<HeavyWork>,
     /// By kind.
     failures: [RepeatedLog; failure::KINDS],
 }
 
 /// What connections that begin now use.
-struct Current {
+struct CurrentConfig {
     config: Arc<ServerConfig>,
     /// Whether signing takes so long that it may not hold up a thread of connections.
     signs_slowly: bool,
@@ -117,7 +117,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-impl Current {
+impl CurrentConfig {
     fn log(&self, verb: &str) {
         let (subject, until) = (&self.subject, certificate::date(self.not_after));
         log::info!("{verb} the TLS certificate of '{subject}', valid until {until}");
@@ -125,15 +125,15 @@ impl Current {
 }
 
 /// A setting of all that the files say, for connections from now on.
-fn load(files: &TlsFiles, protocol: TlsProtocol) -> Result<Current, TlsError> {
+fn load(files: &TlsFiles, protocol: TlsProtocol) -> Result<CurrentConfig, TlsError> {
     // Before they are read: what changes meanwhile is found at the next look.
     let stamp = Stamp::of(files);
     let identity = Identity::read(files)?;
     let config = config(files, protocol, &identity)?;
     let Identity { signs_slowly, leaf, .. } = identity;
-    let certificate::Described { subject, not_before, not_after, .. } = leaf;
+    let certificate::CertificateRequirement { subject, not_before, not_after, .. } = leaf;
     let config = Arc::new(config);
-    Ok(Current { config, signs_slowly, subject, not_before, not_after, stamp })
+    Ok(CurrentConfig { config, signs_slowly, subject, not_before, not_after, stamp })
 }
 
 fn config(

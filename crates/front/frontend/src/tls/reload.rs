@@ -22,15 +22,15 @@ const NEAR_END_PART: u32 = 5;
 
 /// A thread that looks at the files of certificates, until this is dropped.
 pub struct TlsReload {
-    orders: Sender<Order>,
+    orders: Sender<ReloadOrder>,
 }
 
 /// Asks the thread of a [`TlsReload`] to read the files now.
 #[derive(Clone)]
-pub struct TlsReloadRequest(Sender<Order>);
+pub struct TlsReloadRequest(Sender<ReloadOrder>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ReloadOrder {
     Reload,
     End,
 }
@@ -53,7 +53,7 @@ impl TlsReload {
 impl Drop for TlsReload {
     fn drop(&mut self) {
         // A thread that has ended receives nothing.
-        let _ = self.orders.send(Order::End);
+        let _ = self.orders.send(ReloadOrder::End);
     }
 }
 
@@ -61,42 +61,42 @@ impl TlsReloadRequest {
     /// Has the files read, whether they have changed or not. One line tells of each certificate that is in force then.
     pub fn send(&self) {
         // After the end of the thread there is nothing to reload.
-        let _ = self.0.send(Order::Reload);
+        let _ = self.0.send(ReloadOrder::Reload);
     }
 }
 
-fn watch(orders: &Receiver<Order>, interval: Duration, watched: Vec<Arc<Tls>>) {
-    let mut looks: Vec<_> = watched.into_iter().map(Look::new).collect();
-    looks.iter_mut().for_each(Look::again);
+fn watch(orders: &Receiver<ReloadOrder>, interval: Duration, watched: Vec<Arc<Tls>>) {
+    let mut looks: Vec<_> = watched.into_iter().map(FilesSnapshot::new).collect();
+    looks.iter_mut().for_each(FilesSnapshot::again);
     loop {
         match orders.recv_timeout(interval) {
-            Ok(Order::Reload) => looks.iter_mut().for_each(Look::reload_now),
-            Err(RecvTimeoutError::Timeout) => looks.iter_mut().for_each(Look::again),
-            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(ReloadOrder::Reload) => looks.iter_mut().for_each(FilesSnapshot::reload_now),
+            Err(RecvTimeoutError::Timeout) => looks.iter_mut().for_each(FilesSnapshot::again),
+            Ok(ReloadOrder::End) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum TimeLeft {
     Enough,
     Little,
     Nothing,
 }
 
-pub(super) struct Look {
+pub(super) struct FilesSnapshot {
     tls: Arc<Tls>,
     /// At the last look.
     seen: Stamp,
     /// What was tried last, with success or without.
     tried: Stamp,
-    told: Left,
+    told: TimeLeft,
 }
 
-impl Look {
+impl FilesSnapshot {
     pub(super) fn new(tls: Arc<Tls>) -> Self {
         let stamp = tls.current.load().stamp.clone();
-        Self { tls, seen: stamp.clone(), tried: stamp, told: Left::Enough }
+        Self { tls, seen: stamp.clone(), tried: stamp, told: TimeLeft::Enough }
     }
 
     /// Takes what the files hold now, if it is new and was the same at the last look: certificate and key are written one
@@ -123,7 +123,7 @@ impl Look {
             Ok(current) => {
                 let current = Arc::new(current);
                 self.tls.current.store(Arc::clone(&current));
-                self.told = Left::Enough;
+                self.told = TimeLeft::Enough;
                 // Last: who reads the line may count on the new certificate.
                 current.log("Reloaded");
             }
@@ -143,12 +143,12 @@ impl Look {
         let Current { subject, not_after, .. } = &**current;
         let (file, date) = (self.tls.files.certificates.display(), date(*not_after));
         match left {
-            Left::Enough => {}
-            Left::Little => log::warn!(
+            TimeLeft::Enough => {}
+            TimeLeft::Little => log::warn!(
                 "the TLS certificate in '{file}' ({subject}) expires on {date}: renew it, the server takes the new one by \
                  itself"
             ),
-            Left::Nothing => log::error!(
+            TimeLeft::Nothing => log::error!(
                 "the TLS certificate in '{file}' ({subject}) expired on {date}: clients refuse it; renew it, the server \
                  takes the new one by itself"
             ),
@@ -156,12 +156,12 @@ impl Look {
     }
 }
 
-fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> Left {
+fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> TimeLeft {
     let whole = until.duration_since(from).unwrap_or_default();
     match until.duration_since(now) {
-        Err(_) => Left::Nothing,
-        Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => Left::Little,
-        Ok(_) => Left::Enough,
+        Err(_) => TimeLeft::Nothing,
+        Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => TimeLeft::Little,
+        Ok(_) => TimeLeft::Enough,
     }
 }
 
@@ -175,12 +175,12 @@ mod tests {
     fn what_is_little_depends_on_the_whole() {
         let from = SystemTime::UNIX_EPOCH;
         for (whole, gone, expected) in [
-            (DAY * 365, DAY * 350, Left::Enough),
-            (DAY * 365, DAY * 352, Left::Little),
-            (DAY * 365, DAY * 366, Left::Nothing),
-            (DAY, DAY / 4 * 3, Left::Enough),
-            (DAY, DAY / 10 * 9, Left::Little),
-            (DAY, DAY * 2, Left::Nothing),
+            (DAY * 365, DAY * 350, TimeLeft::Enough),
+            (DAY * 365, DAY * 352, TimeLeft::Little),
+            (DAY * 365, DAY * 366, TimeLeft::Nothing),
+            (DAY, DAY / 4 * 3, TimeLeft::Enough),
+            (DAY, DAY / 10 * 9, TimeLeft::Little),
+            (DAY, DAY * 2, TimeLeft::Nothing),
         ] {
             assert_eq!(left(from, from + whole, from + gone), expected, "{gone:?} of {whole:?}");
         }

@@ -19,10 +19,10 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
-    joined::Joined,
+    joined::SharedStream,
     keep_alive::{KeepAlive, KeepAliveRules},
     open_calls::OpenCalls,
-    unread::Unread,
+    unread::UnreadBytes,
     wakeups::{Part, Wakeups},
 };
 
@@ -74,7 +74,7 @@ pub(crate) fn http2() -> server::Builder {
 /// together.
 pub(crate) struct Connection<S, A, F> {
     /// What HTTP/2 reads and writes.
-    stream: Joined<S>,
+    stream: SharedStream<S>,
     http2: Http2<S>,
     http2_part: Arc<Part>,
     keep_alive: Option<KeepAlive>,
@@ -86,7 +86,7 @@ pub(crate) struct Connection<S, A, F> {
     wake_ups: Arc<Wakeups>,
     /// The places of the parts that are polled next, the last one first.
     woken: Vec<usize>,
-    unread: Arc<Unread>,
+    unread: Arc<UnreadBytes>,
     /// Bytes of calls that had come when it was looked last.
     received: usize,
     has_new_call: bool,
@@ -94,8 +94,8 @@ pub(crate) struct Connection<S, A, F> {
 }
 
 enum Http2<S> {
-    Opening { handshake: Handshake<Joined<S>, Bytes>, is_to_end: bool },
-    Open(server::Connection<Joined<S>, Bytes>),
+    Opening { handshake: Handshake<SharedStream<S>, Bytes>, is_to_end: bool },
+    Open(server::Connection<SharedStream<S>, Bytes>),
 }
 
 /// Why a connection ended early.
@@ -120,13 +120,13 @@ where
         stream: S,
         http2: &server::Builder,
         keep_alive_rules: KeepAliveRules,
-        unread: Arc<Unread>,
+        unread: Arc<UnreadBytes>,
         answer: A,
     ) -> Self {
         let wake_ups = Arc::default();
         let http2_part = Part::new(&wake_ups, HTTP2);
         http2_part.wake_by_ref();
-        let stream = Joined::new(stream);
+        let stream = SharedStream::new(stream);
         let handshake = http2.handshake(stream.clone());
         Self {
             stream,
@@ -229,7 +229,7 @@ where
         Poll::Pending
     }
 
-    fn begin(&mut self, mut connection: server::Connection<Joined<S>, Bytes>) {
+    fn begin(&mut self, mut connection: server::Connection<SharedStream<S>, Bytes>) {
         let pings = connection.ping_pong();
         self.keep_alive = pings.map(|pings| KeepAlive::new(pings, self.keep_alive_rules));
         self.keep_alive_part.wake_by_ref();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     handlers::infer,
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{TEXT, failed, failure, reply},
@@ -93,7 +93,7 @@ pub(crate) async fn respond(
     state: &ServerState,
     models: &SageMakerModels,
     call: ModelsCall<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     match call {
         ModelsCall::List => document(sagemaker_models(&ready(state, models))),
@@ -132,7 +132,7 @@ fn ready(state: &ServerState, models: &SageMakerModels) -> Vec<SageMakerModel> {
 }
 
 /// The model is the one that was loaded under the name in the path.
-async fn invoke(state: &ServerState, model: &str, received: &mut Received<'_>) -> Response {
+async fn invoke(state: &ServerState, model: &str, received: &mut ReceivedRequest<'_>) -> Response {
     let mut response =
         infer::respond(state, ModelPath { name: model, version: None }, received).await;
     let status = response.head.status;
@@ -147,7 +147,7 @@ async fn invoke(state: &ServerState, model: &str, received: &mut Received<'_>) -
 async fn load(
     state: &ServerState,
     models: &SageMakerModels,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let SageMakerLoad { name, url } = decode_sagemaker_load(&body)?;

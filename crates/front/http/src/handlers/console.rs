@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 
 use crate::{
     options::HttpOptions,
-    request::{admission, received::Received, same_site},
+    request::{admission, received::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
@@ -64,7 +64,7 @@ pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
 pub(crate) async fn respond(
     state: &ServerState,
     route: ConsoleRoute,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let action = Action::ReadEverything;
     if let Some(refusal) = admission::refusal(state, received, action, JSON, true) {
@@ -137,7 +137,7 @@ fn protected(mut response: Response) -> Response {
     response
 }
 
-fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
+fn send_events(state: &ServerState, received: &ReceivedRequest<'_>) -> Response {
     let Some(console) = &state.console else { return crate::response::answers::not_found() };
     if received.sender.head.method() == Method::HEAD {
         return protected(reply(StatusCode::OK, EVENTS, Body::default()));
@@ -154,7 +154,7 @@ fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
 }
 
 /// On a control thread: it goes through models.
-async fn send_document(state: &ServerState, received: &Received<'_>) -> Response {
+async fn send_document(state: &ServerState, received: &ReceivedRequest<'_>) -> Response {
     let engine = state.engine.clone();
     let models = Models::of_query(received.sender.head.query().unwrap_or_default());
     let has_console = state.console.is_some();

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use crate::{
     handlers::{load_report, work},
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, failed, failure, reply},
@@ -27,7 +27,7 @@ const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     has_events: bool,
 ) -> Response {
     let response = match submit(state, path, received).await {
@@ -41,7 +41,7 @@ pub(crate) async fn respond(
 async fn submit(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Result<ResponseStream> {
     let found = received.find_model(state, path)?;
     refuse_compressed(received.sender.head)?;

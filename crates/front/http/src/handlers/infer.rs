@@ -18,7 +18,7 @@ use crate::{
         work::{self, InferBody},
     },
     io::body_error::{BodyError, SizeLimit},
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, TEXT, failure, ok_json, reply},
@@ -37,7 +37,7 @@ const MAX_JOINED: usize = 16 << 10;
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let is_in_lines = lines::are_accepted(received.sender.head);
     let found = match received.find_model(state, path) {
@@ -68,7 +68,7 @@ pub(crate) async fn respond(
 
 async fn decode(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: InferBody,
     is_in_lines: bool,
@@ -89,7 +89,7 @@ async fn decode(
 
 async fn respond_once(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     decoded: DecodedCall<AnswerPlan>,
 ) -> Response {
     let (mut running, answer) = match decoded.submit_unary(&mut received.exchange) {
@@ -131,7 +131,7 @@ fn unknown_coding() -> Response {
 /// The body and where its JSON ends. An error comes with its content type.
 async fn read(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     format: Option<CompressionFormat>,
 ) -> Result<InferBody, (Error, &'static str)> {
     let as_text = |error: BodyError| (error.into(), TEXT);

@@ -13,7 +13,7 @@ use galatea_types::{InferResponse, Response, Result};
 use http::StatusCode;
 
 use crate::{
-    request::{accepted, received::Received},
+    request::{accepted, received::ReceivedRequest},
     response::{
         Response as HttpResponse,
         answers::{JSON, failure, reply, status_of},
@@ -34,7 +34,7 @@ pub(crate) fn are_accepted(headers: &RequestHead) -> bool {
 /// Waits for the first response, whose error decides the status; later errors are lines.
 pub(crate) async fn respond(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     decoded: DecodedCall<AnswerPlan>,
 ) -> HttpResponse {
     let empty = end_of(decoded.model(), decoded.request().id.clone());

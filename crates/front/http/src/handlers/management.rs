@@ -13,7 +13,7 @@ use galatea_types::{Error, Result};
 use crate::{
     request::{
         accepted,
-        received::Received,
+        received::ReceivedRequest,
         route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     },
     response::{
@@ -117,7 +117,10 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
 }
 
 /// Of every model there is: on a control thread, for there may be thousands.
-pub(crate) async fn all_statistics(state: &ServerState, received: &Received<'_>) -> Response {
+pub(crate) async fn all_statistics(
+    state: &ServerState,
+    received: &ReceivedRequest<'_>,
+) -> Response {
     let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
     let list = move || {
         let mut entries = engine.statistics(None, None)?;
@@ -161,7 +164,7 @@ fn not_supported(what: &str) -> Response {
 pub(crate) async fn log_settings(
     state: &ServerState,
     method: &Method,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let changed = match *method {
         Method::POST => change_log(state, received).await,
@@ -170,7 +173,7 @@ pub(crate) async fn log_settings(
     ok_or_failure(changed.map(|()| http::log_settings(&logger::settings())))
 }
 
-async fn change_log(state: &ServerState, received: &mut Received<'_>) -> Result<()> {
+async fn change_log(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let mut wanted = LogChange::default();
     let read = http::decode_log_change(&body, &mut wanted);

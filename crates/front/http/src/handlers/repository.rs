@@ -11,12 +11,12 @@ use galatea_protocol::{
 use galatea_types::Result;
 
 use crate::{
-    request::received::Received,
+    request::received::ReceivedRequest,
     response::{Response, answers::ok_or_failure},
     state::ServerState,
 };
 
-pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> Response {
+pub(crate) async fn index(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Response {
     let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
     let body = body_of(state, received).await;
     let list = move || {
@@ -31,7 +31,7 @@ pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> R
 pub(crate) async fn load(
     state: &ServerState,
     name: String,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(load_now(state, name, body).await)
@@ -53,7 +53,7 @@ async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Res
 pub(crate) async fn unload(
     state: &ServerState,
     name: String,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(unload_now(state, name, body, &received.sender.caller).await)
@@ -77,6 +77,6 @@ async fn unload_now(
     Ok(Vec::new())
 }
 
-async fn body_of(state: &ServerState, received: &mut Received<'_>) -> Result<Bytes> {
+async fn body_of(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Result<Bytes> {
     Ok(received.body(None, state.json_limit()).await?)
 }

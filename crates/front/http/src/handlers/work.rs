@@ -13,7 +13,7 @@ use galatea_protocol::{
 };
 use galatea_types::{Buffer, DataType, Error, InferRequest, InferResponse, OverBudget, Result};
 
-use crate::{request::received::Received, state::ServerState};
+use crate::{request::received::ReceivedRequest, state::ServerState};
 
 /// Decoded requests up to this size are not counted to the budget: the number of connections bounds those.
 const UNCOUNTED: usize = 4 << 10;
@@ -51,7 +51,7 @@ impl InferBody {
 /// holds afterwards the rest of it and the tensors that were made of it.
 pub(crate) async fn decode_infer(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: InferBody,
     decode: impl FnOnce(&InferBody, &DecodeFor<'_>) -> Result<(InferRequest, AnswerPlan)>
@@ -79,7 +79,7 @@ pub(crate) async fn decode_infer(
 /// As [`decode_infer`], for the body of a generate request.
 pub(crate) async fn decode_flat(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: Bytes,
 ) -> Result<DecodedCall<()>> {

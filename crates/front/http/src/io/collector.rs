@@ -16,7 +16,7 @@ const COUNTED_AT_ONCE: usize = 64 << 10;
 const BELIEVED: usize = 64 << 10;
 const BELIEVED_TIMES: usize = 16;
 
-pub(crate) struct Collector<'m> {
+pub(crate) struct BodyCollector<'m> {
     expected: usize,
     limit: SizeLimit,
     /// Bytes before the content, so that what follows the header is aligned.
@@ -33,7 +33,7 @@ pub(crate) struct Collector<'m> {
     counted: usize,
 }
 
-impl<'m> Collector<'m> {
+impl<'m> BodyCollector<'m> {
     /// `expected`: how many bytes will come, 0 where that is not known.
     pub fn new(
         expected: usize,
@@ -158,7 +158,7 @@ mod tests {
         let expected = pieces.iter().map(|p| p.len()).sum();
         let mut memory = MemoryReservation::default();
         let mut collector =
-            Collector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
+            BodyCollector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
         pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
         Ok(collector.finish())
     }
@@ -179,7 +179,7 @@ mod tests {
         let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         for expected in [content.len(), 0] {
             let mut memory = MemoryReservation::default();
-            let mut collector = Collector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
+            let mut collector = BodyCollector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
             for piece in content.chunks(50_000) {
                 collector.push(Bytes::copy_from_slice(piece)).expect("no limit");
             }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_limit_holds_for_bodies_of_unknown_length() {
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(0, None, SizeLimit::of_json(100), &mut memory);
+        let mut collector = BodyCollector::new(0, None, SizeLimit::of_json(100), &mut memory);
         collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
         let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
         assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
@@ -210,7 +210,7 @@ mod tests {
     fn an_announced_length_takes_memory_as_bytes_come() {
         let budget = MemoryBudget::new(1 << 20);
         let mut memory = budget.reservation();
-        let mut collector = Collector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
+        let mut collector = BodyCollector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
         let piece = Bytes::from(vec![0; 10_000]);
         collector.push(piece.clone()).expect("little");
         assert!(collector.room <= 10_000 * BELIEVED_TIMES + BUFFER_ALIGNMENT, "{}", collector.room);
@@ -224,7 +224,7 @@ mod tests {
     fn an_announced_body_never_takes_more_room_than_its_length() {
         let length = 60_000_000;
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(length, Some(100), SizeLimit::NONE, &mut memory);
+        let mut collector = BodyCollector::new(length, Some(100), SizeLimit::NONE, &mut memory);
         let piece = Bytes::from(vec![0; 250_000]);
         let mut rooms = vec![];
         for _ in 0..length / piece.len() {
@@ -243,7 +243,7 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
             let mut memory = budget.reservation();
-            let mut collector = Collector::new(size, None, SizeLimit::NONE, &mut memory);
+            let mut collector = BodyCollector::new(size, None, SizeLimit::NONE, &mut memory);
             vec![0; size].chunks(3000).for_each(|piece| {
                 collector.push(Bytes::copy_from_slice(piece)).expect("within the budget");
             });

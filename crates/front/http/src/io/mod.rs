@@ -15,7 +15,7 @@ use galatea_http1::{BodyDecoder, Framing, HeadError, RequestHead};
 
 use self::{
     body_error::{BodyError, MAX_CHUNKS, ReadError, TooManyChunks},
-    collector::Collector,
+    collector::BodyCollector,
     output::Output,
     read_buffer::{ReadBuffer, poll_read},
 };
@@ -47,7 +47,7 @@ pub(crate) enum ConnectionError {
 }
 
 /// The stream of a connection, and where its client is.
-pub(crate) struct Io {
+pub(crate) struct ConnectionIo {
     stream: Box<dyn Stream>,
     input: ReadBuffer,
     pub(super) output: Output,
@@ -55,21 +55,21 @@ pub(crate) struct Io {
     seen: usize,
     /// Of the request in hand.
     body: BodyDecoder,
-    to_continue: Continue,
+    to_continue: ContinueState,
     /// What follows in the stream cannot be told apart any more.
     pub(super) is_broken: bool,
 }
 
 /// What a client that sends its body only when it is told to is still to be told.
 #[derive(Clone, Copy, Debug)]
-enum Continue {
+enum ContinueState {
     Nothing,
     Owed,
     /// It may not have left the stream yet.
     Written,
 }
 
-impl Io {
+impl ConnectionIo {
     pub fn new(stream: Box<dyn Stream>) -> Self {
         Self {
             stream,
@@ -77,7 +77,7 @@ impl Io {
             output: Output::default(),
             seen: 0,
             body: BodyDecoder::new(Framing::Length(0)),
-            to_continue: Continue::Nothing,
+            to_continue: ContinueState::Nothing,
             is_broken: false,
         }
     }
@@ -135,8 +135,8 @@ impl Io {
         self.seen = 0;
         self.body = BodyDecoder::new(head.framing());
         self.to_continue = match head.expects_continue() && !self.body.is_finished() {
-            true => Continue::Owed,
-            false => Continue::Nothing,
+            true => ContinueState::Owed,
+            false => ContinueState::Nothing,
         };
     }
 
@@ -158,7 +158,7 @@ impl Io {
     pub fn poll_body(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
     ) -> Poll<Result<bool, BodyError>> {
         if let Err(error) = self.send_continue(context) {
             self.is_broken = true;
@@ -172,13 +172,13 @@ impl Io {
     /// Tells the client to send the body. The rest of that is written when the body is looked for again, or with the answer.
     fn send_continue(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.to_continue {
-            Continue::Nothing => return Ok(()),
-            Continue::Owed => self.output.text().extend_from_slice(CONTINUE),
-            Continue::Written => {}
+            ContinueState::Nothing => return Ok(()),
+            ContinueState::Owed => self.output.text().extend_from_slice(CONTINUE),
+            ContinueState::Written => {}
         }
-        self.to_continue = Continue::Written;
+        self.to_continue = ContinueState::Written;
         if let Poll::Ready(written) = self.poll_flush(context) {
-            self.to_continue = Continue::Nothing;
+            self.to_continue = ContinueState::Nothing;
             written?;
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Io {
     fn poll_body_once(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
     ) -> Poll<Result<(), BodyError>> {
         if self.body.is_finished() {
             return Poll::Ready(Ok(()));
@@ -204,7 +204,7 @@ impl Io {
         Poll::Ready(self.take_of_input(collector))
     }
 
-    fn take_of_input(&mut self, collector: &mut Collector<'_>) -> Result<(), BodyError> {
+    fn take_of_input(&mut self, collector: &mut BodyCollector<'_>) -> Result<(), BodyError> {
         while !self.input.is_empty() && !self.body.is_finished() {
             let step = self.body.step(self.input.unread()).map_err(ReadError::Fault)?;
             if self.body.chunks() > MAX_CHUNKS {
@@ -222,7 +222,7 @@ impl Io {
     fn poll_body_in_place(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
         left: u64,
     ) -> Poll<Result<(), BodyError>> {
         let most = usize::try_from(left).map_or(TURN, |left| left.min(TURN));
@@ -313,7 +313,7 @@ impl Io {
 }
 
 /// What is left to be done with the body of a request that was answered.
-pub(super) enum Rest {
+pub(super) enum BodyRemainder {
     Nothing,
     /// Its client sends it anyway: so many bytes more are read.
     Discarded(usize),
@@ -321,8 +321,8 @@ pub(super) enum Rest {
     Unasked,
 }
 
-impl Rest {
-    pub fn of(io: &Io, head: &RequestHead) -> Self {
+impl BodyRemainder {
+    pub fn of(io: &ConnectionIo, head: &RequestHead) -> Self {
         if io.is_broken || io.body.is_finished() {
             Self::Nothing
         } else if head.get("expect").is_some() {
@@ -333,7 +333,12 @@ impl Rest {
     }
 
     /// Does what can be done now; ready when nothing is left. `is_sent`: whether the answer is.
-    pub fn poll(&mut self, context: &mut Context<'_>, io: &mut Io, is_sent: bool) -> Poll<()> {
+    pub fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        io: &mut ConnectionIo,
+        is_sent: bool,
+    ) -> Poll<()> {
         let is_whole = match self {
             Self::Nothing => true,
             Self::Discarded(left) => ready!(io.poll_discard(context, left)),

@@ -4,7 +4,7 @@
 use galatea_frontend::{Action, Caller};
 
 use crate::{
-    request::{received::Received, same_site},
+    request::{received::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{failure, not_admitted},
@@ -16,7 +16,7 @@ use crate::{
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     action: Action<'_>,
     content_type: &'static str,
     is_page: bool,
@@ -31,7 +31,7 @@ pub(crate) fn refusal(
 #[inline]
 pub(crate) fn refusal_by_limits(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     content_type: &'static str,
 ) -> Option<Response> {
     let connection = received.connection;
@@ -44,7 +44,7 @@ pub(crate) fn refusal_by_limits(
 
 fn asked(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     action: &Action<'_>,
     (content_type, is_page): (&'static str, bool),
 ) -> Option<Response> {
@@ -64,7 +64,7 @@ fn asked(
 }
 
 /// What a browser adds by itself, a page of another site could have had it send.
-fn admitted(received: &mut Received<'_>, caller: Caller) -> Option<Response> {
+fn admitted(received: &mut ReceivedRequest<'_>, caller: Caller) -> Option<Response> {
     if let Some(identity) = caller.identity() {
         received.exchange.is_by(identity);
     }

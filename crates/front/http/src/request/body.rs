@@ -16,7 +16,7 @@ use crate::{
     state::Connection,
 };
 
-pub(crate) struct Taken<'r> {
+pub(crate) struct BodyMemory<'r> {
     /// Of the server's budget.
     pub memory: &'r mut MemoryReservation,
     /// Of its client's limits, where there are any and the length was not announced.
@@ -34,11 +34,11 @@ pub(crate) async fn read(
     framing: Framing,
     header_length: Option<usize>,
     limit: SizeLimit,
-    taken: Taken<'_>,
+    taken: BodyMemory<'_>,
 ) -> Result<Bytes, BodyError> {
     let expected = usize::try_from(framing.length().unwrap_or(0)).unwrap_or(usize::MAX);
     limit.check(expected)?;
-    let Taken { memory, mut share } = taken;
+    let BodyMemory { memory, mut share } = taken;
     let mut collector = Collector::new(expected, header_length, limit, memory);
     let mut left_of_turn = TURN;
     loop {

@@ -30,7 +30,7 @@ fn traceparent(head: &RequestHead) -> Option<&[u8]> {
     all.next().is_none().then_some(one)
 }
 
-pub(crate) struct Received<'c> {
+pub(crate) struct ReceivedRequest<'c> {
     /// Who sends it, as its head says.
     pub sender: Sender<'c>,
     activity: &'c Arc<Activity>,
@@ -73,7 +73,7 @@ impl galatea_types::Sender for Sender<'_> {
     }
 }
 
-impl<'c> Received<'c> {
+impl<'c> ReceivedRequest<'c> {
     pub fn new(
         head: &'c RequestHead,
         activity: &'c Arc<Activity>,

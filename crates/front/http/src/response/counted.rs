@@ -9,12 +9,12 @@ use galatea_types::{MemoryBudget, MemoryReservation};
 const UNCOUNTED: usize = 4 << 10;
 
 /// Bytes on their way to a client, counted to the budget until they are written.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _memory: MemoryReservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -27,5 +27,5 @@ pub(crate) fn counted(bytes: Bytes, budget: &Arc<MemoryBudget>) -> Bytes {
     }
     let mut memory = budget.reservation();
     memory.grow(bytes.len());
-    Bytes::from_owner(Counted { bytes, _memory: memory })
+    Bytes::from_owner(CountedBytes { bytes, _memory: memory })
 }

@@ -6,7 +6,7 @@ use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
 use super::{
     decode_error::{DecodeError, Result},
-    fields::{Fields, Parsed, Unreadable, Value, for_each_varint, packed_varints, values},
+    fields::{Fields, MalformedMessage, Parsed, Value, for_each_varint, packed_varints, values},
 };
 use crate::taken::taken_as;
 
@@ -131,7 +131,7 @@ impl Field {
             (Self::Bytes, Value::Bytes(_))
             | (Self::Fp32, Value::Fixed32(_))
             | (Self::Fp64, Value::Fixed64(_)) => Ok(1),
-            (Self::Bytes, _) => Err(Unreadable),
+            (Self::Bytes, _) => Err(MalformedMessage),
             (Self::Fp32, value) => whole(value.bytes()?, size_of::<f32>()),
             (Self::Fp64, value) => whole(value.bytes()?, size_of::<f64>()),
             (_, Value::Varint(_)) => Ok(1),
@@ -182,7 +182,7 @@ fn low<const N: usize>(number: u64) -> [u8; N] {
 
 /// Elements in a packed field of `size` bytes each.
 fn whole(packed: &[u8], size: usize) -> Parsed<usize> {
-    if packed.len().is_multiple_of(size) { Ok(packed.len() / size) } else { Err(Unreadable) }
+    if packed.len().is_multiple_of(size) { Ok(packed.len() / size) } else { Err(MalformedMessage) }
 }
 
 /// The values of a field of the contents, in all their parts.

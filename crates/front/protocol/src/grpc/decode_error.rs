@@ -3,7 +3,7 @@
 use galatea_types::{DataType, Error};
 use thiserror::Error;
 
-use super::fields::Unreadable;
+use super::fields::MalformedMessage;
 
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 

@@ -6,20 +6,20 @@ use prost::{
 };
 
 /// The bytes are no message of the kind that is expected.
-pub(super) type Parsed<T> = Result<T, Unreadable>;
+pub(super) type Parsed<T> = Result<T, MalformedMessage>;
 
 /// Bytes that are no message. What exactly is wrong is prost's to say where prost reads them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are no message of this kind")]
-pub(super) struct Unreadable;
+pub(super) struct MalformedMessage;
 
-impl From<Malformed> for Unreadable {
+impl From<Malformed> for MalformedMessage {
     fn from(_: Malformed) -> Self {
         Self
     }
 }
 
-impl From<std::str::Utf8Error> for Unreadable {
+impl From<std::str::Utf8Error> for MalformedMessage {
     fn from(_: std::str::Utf8Error) -> Self {
         Self
     }
@@ -40,14 +40,14 @@ impl<'a> Value<'a> {
     pub fn varint(self) -> Parsed<u64> {
         match self {
             Self::Varint(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
     pub fn fixed64(self) -> Parsed<[u8; 8]> {
         match self {
             Self::Fixed64(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
@@ -55,7 +55,7 @@ impl<'a> Value<'a> {
     pub fn bytes(self) -> Parsed<&'a [u8]> {
         match self {
             Self::Bytes(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
@@ -97,14 +97,15 @@ impl<'a> Fields<'a> {
     }
 
     fn fixed<const N: usize>(&mut self) -> Parsed<[u8; N]> {
-        let (value, rest) = self.rest.split_first_chunk().ok_or(Unreadable)?;
+        let (value, rest) = self.rest.split_first_chunk().ok_or(MalformedMessage)?;
         self.rest = rest;
         Ok(*value)
     }
 
     fn delimited(&mut self) -> Parsed<&'a [u8]> {
-        let length = usize::try_from(decode_varint(&mut self.rest)?).map_err(|_| Unreadable)?;
-        let (value, rest) = self.rest.split_at_checked(length).ok_or(Unreadable)?;
+        let length =
+            usize::try_from(decode_varint(&mut self.rest)?).map_err(|_| MalformedMessage)?;
+        let (value, rest) = self.rest.split_at_checked(length).ok_or(MalformedMessage)?;
         self.rest = rest;
         Ok(value)
     }
@@ -138,14 +139,14 @@ pub(super) fn packed_varints(packed: &[u8]) -> Parsed<usize> {
         length += 1;
         // The last byte of the longest has the highest of 64 bits.
         if length >= LONGEST && byte > 1 {
-            return Err(Unreadable);
+            return Err(MalformedMessage);
         }
         if byte < 0x80 {
             count += 1;
             length = 0;
         }
     }
-    if length == 0 { Ok(count) } else { Err(Unreadable) }
+    if length == 0 { Ok(count) } else { Err(MalformedMessage) }
 }
 
 /// Hands each of the numbers of a packed field, which have been counted, to `take`.

@@ -5,8 +5,8 @@ use galatea_types::Error;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::{
-    fault::Fault,
-    fields::{Parsed, Unreadable},
+    fault::WireFault,
+    fields::{MalformedMessage, Parsed},
     input::{InputFields, OutputFields},
     parameters::entry,
     pieces::Pieces,
@@ -76,17 +76,17 @@ pub struct RequestMessage {
     pub(super) inputs: Vec<Bytes>,
     pub(super) outputs: Vec<Bytes>,
     pub(super) raw_input_contents: Vec<Bytes>,
-    weight: Weight,
+    weight: RequestMemory,
 }
 
 /// The bytes that a request takes beside those of its message, against what it may take.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weight {
+struct RequestMemory {
     length: usize,
     taken: usize,
 }
 
-impl Weight {
+impl RequestMemory {
     fn allowed(self) -> usize {
         self.length.saturating_mul(MAX_GROWTH).max(MIN_ALLOWANCE)
     }
@@ -131,23 +131,25 @@ impl RequestMessage {
     }
 
     fn find(mut message: Pieces) -> Result<Self, MessageError> {
-        let mut found =
-            Self { weight: Weight { length: message.remaining(), taken: 0 }, ..Self::default() };
+        let mut found = Self {
+            weight: RequestMemory { length: message.remaining(), taken: 0 },
+            ..Self::default()
+        };
         let length = message.remaining();
         while message.has_remaining() {
             let start = length - message.remaining();
             let Ok((number, wire_type)) = decode_key(&mut message) else {
-                return Err(MessageError::Fault(Fault::without_field(start)));
+                return Err(MessageError::Fault(WireFault::without_field(start)));
             };
             let is_bytes = wire_type == WireType::LengthDelimited;
-            let fault = |_| MessageError::Fault(Fault::of_form(number, start, is_bytes));
+            let fault = |_| MessageError::Fault(WireFault::of_form(number, start, is_bytes));
             if (number::MODEL_NAME..=number::RAW_INPUT_CONTENTS).contains(&number) {
                 let value = delimited(wire_type, &mut message).map_err(fault)?;
                 found.check(number, &value).map_err(|error| match error {
                     MessageError::Unreadable(_) => {
                         let start = length - message.remaining() - value.len();
                         let index = found.count(number);
-                        MessageError::Fault(Fault::of_field(number, index, &value, start))
+                        MessageError::Fault(WireFault::of_field(number, index, &value, start))
                     }
                     other => other,
                 })?;
@@ -155,7 +157,7 @@ impl RequestMessage {
             } else {
                 let skipped = skip_field(wire_type, number, &mut message, DecodeContext::default());
                 if skipped.is_err() {
-                    return Err(MessageError::Fault(Fault::of_form(number, start, true)));
+                    return Err(MessageError::Fault(WireFault::of_form(number, start, true)));
                 }
             }
         }
@@ -261,17 +263,17 @@ fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
 /// A field that must have a length, and be there as a whole before anything is taken for it.
 fn delimited(wire_type: WireType, message: &mut Pieces) -> Parsed<Bytes> {
     if wire_type != WireType::LengthDelimited {
-        return Err(Unreadable);
+        return Err(MalformedMessage);
     }
-    let length = usize::try_from(decode_varint(message)?).map_err(|_| Unreadable)?;
+    let length = usize::try_from(decode_varint(message)?).map_err(|_| MalformedMessage)?;
     if length > message.remaining() {
-        return Err(Unreadable);
+        return Err(MalformedMessage);
     }
     Ok(message.copy_to_bytes(length))
 }
 
 fn check_text(bytes: &Bytes, too_long: MessageError) -> Result<(), MessageError> {
-    std::str::from_utf8(bytes).map_err(Unreadable::from)?;
+    std::str::from_utf8(bytes).map_err(MalformedMessage::from)?;
     if bytes.len() <= MAX_NAME { Ok(()) } else { Err(too_long) }
 }
 

@@ -4,7 +4,7 @@ use galatea_types::{RegionSpan, Regions};
 
 use super::{
     decode_error::{DecodeError, Result},
-    parameters::{Choice, ParameterMap},
+    parameters::{ParameterChoice, ParameterMap},
 };
 
 const REGION: &str = "shared_memory_region";
@@ -22,7 +22,7 @@ impl<'p> RegionParameters<'p> {
     /// `None` where the parameters of the tensor name no region.
     pub fn read(tensor: &str, parameters: &ParameterMap<'p>) -> Result<Option<Self>> {
         let Some(region) = parameters.get(REGION) else { return Ok(None) };
-        let Some(Choice::Text(region)) = region else {
+        let Some(ParameterChoice::Text(region)) = region else {
             return Err(wrong_type(REGION, tensor, "string_param"));
         };
         let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
@@ -42,7 +42,7 @@ impl<'p> RegionParameters<'p> {
 fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap<'_>) -> Result<Option<i64>> {
     match parameters.get(key) {
         None => Ok(None),
-        Some(Some(Choice::Int64(value))) => Ok(Some(value)),
+        Some(Some(ParameterChoice::Int64(value))) => Ok(Some(value)),
         Some(_) => Err(wrong_type(key, tensor, "int64_param")),
     }
 }

@@ -10,7 +10,7 @@ use galatea_types::{DataType, Shape};
 
 use super::{
     decode_error::DecodeError,
-    json::{Cursor, Kind, check_depth, for_each_element, for_each_member},
+    json::{JsonCursor, Kind, check_depth, for_each_element, for_each_member},
     json_error::{JsonError, SyntaxFault},
     limits,
     tensor_data::{self, Elements, Expected},
@@ -20,7 +20,7 @@ use crate::taken::taken_as;
 /// `error` of the input object that `object` stands on, the one at `index` of the request.
 pub(super) fn of_input(
     error: DecodeError,
-    object: &Cursor<'_>,
+    object: &JsonCursor<'_>,
     index: usize,
     model: &ModelConfig,
 ) -> DecodeError {
@@ -36,7 +36,7 @@ pub(super) fn of_input(
 /// `error` of the value that `data` stands on, which a generate request gives for an input.
 pub(super) fn of_generate(
     error: DecodeError,
-    data: &Cursor<'_>,
+    data: &JsonCursor<'_>,
     expected: Expected<'_>,
 ) -> DecodeError {
     if !is_about_elements(&error) {
@@ -131,11 +131,11 @@ struct Input<'a> {
     name: Option<String>,
     data_type: Option<Cow<'a, [u8]>>,
     shape: Option<Shape>,
-    data: Option<Cursor<'a>>,
+    data: Option<JsonCursor<'a>>,
 }
 
 impl<'a> Input<'a> {
-    fn find(mut object: Cursor<'a>) -> Self {
+    fn find(mut object: JsonCursor<'a>) -> Self {
         let mut found = Self::default();
         // What cannot be read on is left out.
         let _ = for_each_member(&mut object, |key, cursor| {
@@ -185,7 +185,7 @@ impl<'a> Input<'a> {
     }
 }
 
-fn shape(cursor: &mut Cursor<'_>) -> Option<Shape> {
+fn shape(cursor: &mut JsonCursor<'_>) -> Option<Shape> {
     let mut shape = Shape::scalar();
     let read = for_each_element(cursor, |cursor| {
         let size = cursor.expect_u64()?;
@@ -215,7 +215,7 @@ fn is_about_elements(error: &DecodeError) -> bool {
 }
 
 /// What is wrong with the elements that `data` stands on. `what` they are called.
-fn of_elements(data: &Cursor<'_>, what: &str, expected: Expected<'_>) -> String {
+fn of_elements(data: &JsonCursor<'_>, what: &str, expected: Expected<'_>) -> String {
     let takes = taken_elements(expected.data_type);
     let mut reader = data.clone();
     let refused =
@@ -286,7 +286,7 @@ struct Walk {
 
 impl Walk {
     /// The kind of the element that ends behind the place; its `path` stays. `None` where there is none.
-    fn find(&mut self, cursor: &mut Cursor<'_>) -> Option<Kind> {
+    fn find(&mut self, cursor: &mut JsonCursor<'_>) -> Option<Kind> {
         let kind = cursor.kind();
         if kind != Kind::Array {
             cursor.skip_value().ok()?;

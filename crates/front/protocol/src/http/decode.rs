@@ -11,7 +11,7 @@ use super::{
     decode_error::{DecodeError, Result},
     field::Member,
     input::{self, BinaryTail, Sources},
-    json::{Cursor, for_each_element, for_each_member},
+    json::{JsonCursor, for_each_element, for_each_member},
     limits::{self, Count},
     output, parameters, raw,
 };
@@ -69,7 +69,7 @@ impl Decoder<'_> {
         match decoded {
             Ok(()) => Ok((request, plan)),
             Err(error) => {
-                let error = Cursor::check_document(json).err().map_or(error, DecodeError::from);
+                let error = JsonCursor::check_document(json).err().map_or(error, DecodeError::from);
                 let has_header_length = header_length < body.len();
                 Err(advice::of_request(error, json, has_header_length, self.model))
             }
@@ -77,12 +77,12 @@ impl Decoder<'_> {
     }
 
     fn scan<'a>(&self, json: &'a [u8], sources: &mut Sources<'_>) -> Result<Header<'a>> {
-        let mut cursor = Cursor::new(json);
+        let mut cursor = JsonCursor::new(json);
         let (mut id, mut outputs) = (Member::default(), Member::default());
         let (mut parameters, mut inputs) = (None, None);
         for_each_member(&mut cursor, |key, cursor| {
             match key {
-                b"id" => return id.read(cursor, Cursor::expect_string),
+                b"id" => return id.read(cursor, JsonCursor::expect_string),
                 b"outputs" => return outputs.read(cursor, |cursor| self.read_outputs(cursor)),
                 b"inputs" if inputs.is_none() => {
                     inputs = Some(scan_inputs(cursor, sources));
@@ -105,7 +105,7 @@ impl Decoder<'_> {
         plan: &mut AnswerPlan,
     ) -> Result<()> {
         let cursor = header.cursor;
-        if let Some(id) = header.id.take_field(&cursor, "id", Cursor::expect_string)? {
+        if let Some(id) = header.id.take_field(&cursor, "id", JsonCursor::expect_string)? {
             request.id = limits::id(&id)?;
         }
         if let Some(at) = header.parameters {
@@ -124,7 +124,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn read_outputs(&self, cursor: &mut Cursor<'_>) -> Result<Vec<PlannedOutput>> {
+    fn read_outputs(&self, cursor: &mut JsonCursor<'_>) -> Result<Vec<PlannedOutput>> {
         let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
         output::read_all(cursor, self.regions, count)
             .map_err(|error| advice::of_outputs(error, self.model))
@@ -133,7 +133,7 @@ impl Decoder<'_> {
 
 /// The members of the request object: read on the way, but for the parameters, which change the request itself.
 struct Header<'a> {
-    cursor: Cursor<'a>,
+    cursor: JsonCursor<'a>,
     id: Member<Cow<'a, [u8]>>,
     /// Where their value starts.
     parameters: Option<usize>,
@@ -154,7 +154,7 @@ fn check_unique(request: &InferRequest) -> Result<()> {
 
 /// Leaves the cursor behind the array. An error of one input is kept, so that what Triton checks first can
 /// be reported first.
-fn scan_inputs(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
+fn scan_inputs(cursor: &mut JsonCursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
     let start = cursor.position();
     let mut inputs = Vec::with_capacity(4);
     let model = sources.model;

@@ -1,7 +1,7 @@
 //! The elements of a tensor of numbers or booleans in JSON, by type.
 
 use super::{
-    json::{Cursor, Result},
+    json::{JsonCursor, Result},
     json_error::JsonError,
     plain_number::{PlainNumber, WINDOW},
 };
@@ -22,7 +22,7 @@ impl From<JsonError> for ElementError {
 /// An element that takes `N` bytes in its tensor.
 pub(super) trait Element<const N: usize>: Sized {
     /// Reads the value the cursor stands on.
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError>;
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError>;
 
     /// The value at the beginning of `text` and how many characters it has, where it is written as it usually is. What
     /// is taken [`read`](Self::read) takes alike.
@@ -36,7 +36,7 @@ macro_rules! integers {
     ($expect:ident, $wide:ident: $($type:ty)*) => { $(
         impl Element<{ size_of::<$type>() }> for $type {
             /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
-            fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+            fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
                 Self::try_from(cursor.$expect()?).map_err(|_| ElementError::OutOfRange)
             }
 
@@ -58,7 +58,7 @@ integers!(expect_u64, as_u64: u8 u16 u32 u64);
 integers!(expect_i64, as_i64: i8 i16 i32 i64);
 
 impl Element<4> for f32 {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_f64()? as f32)
     }
 
@@ -75,7 +75,7 @@ impl Element<4> for f32 {
 }
 
 impl Element<8> for f64 {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_f64()?)
     }
 
@@ -92,7 +92,7 @@ impl Element<8> for f64 {
 }
 
 impl Element<1> for bool {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_bool()?)
     }
 

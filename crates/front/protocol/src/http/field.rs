@@ -3,7 +3,7 @@
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{self, Cursor},
+    json::{self, JsonCursor},
 };
 
 /// A member of an object, read where it stands, so that the text is walked through once. What cannot be read is stepped
@@ -24,8 +24,8 @@ impl<T> Member<T> {
     #[inline]
     pub fn read<'a, E>(
         &mut self,
-        cursor: &mut Cursor<'a>,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        cursor: &mut JsonCursor<'a>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> json::Result<()> {
         if self.is_there() {
             return cursor.skip_value();
@@ -56,8 +56,8 @@ impl<T> Member<T> {
     #[inline]
     pub fn take<'a, E>(
         self,
-        cursor: &Cursor<'a>,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        cursor: &JsonCursor<'a>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         match self {
             Self::Missing => Ok(None),
@@ -70,9 +70,9 @@ impl<T> Member<T> {
     #[inline]
     pub fn take_field<'a, E: Into<DecodeError>>(
         self,
-        cursor: &Cursor<'a>,
+        cursor: &JsonCursor<'a>,
         field: &str,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<Option<T>> {
         self.take(cursor, read).map_err(|error| error.into().in_field(field))
     }
@@ -81,9 +81,9 @@ impl<T> Member<T> {
     #[inline]
     pub fn require<'a, E: Into<DecodeError>>(
         self,
-        cursor: &Cursor<'a>,
+        cursor: &JsonCursor<'a>,
         field: &'static str,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<T> {
         self.take_field(cursor, field, read)?.ok_or(DecodeError::MissingField(field))
     }

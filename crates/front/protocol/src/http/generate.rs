@@ -12,7 +12,7 @@ use super::{
     decode_error::{DecodeError, Result},
     encode::{push_data, push_numbers, push_parameter, push_string},
     field,
-    json::{Cursor, Kind, for_each_element, for_each_member},
+    json::{JsonCursor, Kind, for_each_element, for_each_member},
     limits::{self, Count, MAX_PARAMETERS},
     number_text::write_float,
     parameters::custom_value,
@@ -32,7 +32,7 @@ pub fn decode_generate(
     model: &ModelConfig,
     version: Option<i64>,
 ) -> galatea_types::Result<InferRequest> {
-    let mut cursor = Cursor::new(body);
+    let mut cursor = JsonCursor::new(body);
     let mut request = InferRequest::new(model.name().clone());
     request.model_version = version;
     request.id = checked_document(&cursor)?;
@@ -41,7 +41,7 @@ pub fn decode_generate(
 }
 
 /// Checks the syntax of the whole text, and reads the request id in it.
-fn checked_document(start: &Cursor<'_>) -> Result<String> {
+fn checked_document(start: &JsonCursor<'_>) -> Result<String> {
     let mut cursor = start.clone();
     if cursor.kind() != Kind::Object {
         start.check()?;
@@ -49,11 +49,11 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
     }
     let mut id = field::Member::default();
     for_each_member(&mut cursor, |key, cursor| match key {
-        b"id" => id.read(cursor, Cursor::expect_string),
+        b"id" => id.read(cursor, JsonCursor::expect_string),
         _ => cursor.skip_value(),
     })?;
     cursor.end_document()?;
-    limits::id(&id.take_field(&cursor, "id", Cursor::expect_string)?.unwrap_or_default())
+    limits::id(&id.take_field(&cursor, "id", JsonCursor::expect_string)?.unwrap_or_default())
 }
 
 /// What the keys of an object become.
@@ -65,7 +65,7 @@ struct Mapping<'r> {
 }
 
 impl Mapping<'_> {
-    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read(&mut self, cursor: &mut JsonCursor<'_>) -> Result<()> {
         let mut seen = HashSet::new();
         let most = self.model.inputs().len() + MAX_PARAMETERS;
         let mut count = Count::new("members", most, self.model.name());
@@ -84,7 +84,7 @@ impl Mapping<'_> {
         })
     }
 
-    fn read_nested(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_nested(&mut self, cursor: &mut JsonCursor<'_>) -> Result<()> {
         if cursor.kind() != Kind::Object {
             return Err(DecodeError::KeywordNotObject(NESTED));
         }
@@ -93,7 +93,7 @@ impl Mapping<'_> {
             .map_err(|e| DecodeError::InKeyword { keyword: NESTED, error: Box::new(e) })
     }
 
-    fn read_input(&mut self, spec: &TensorSpec, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_input(&mut self, spec: &TensorSpec, cursor: &mut JsonCursor<'_>) -> Result<()> {
         if self.request.input(&spec.name).is_some() {
             return Err(DecodeError::DuplicateInput {
                 prefix: self.request.message_prefix().to_string(),
@@ -104,7 +104,7 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    fn read_parameter(&mut self, name: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_parameter(&mut self, name: &str, cursor: &mut JsonCursor<'_>) -> Result<()> {
         let value = custom_value(name, cursor)?;
         self.request.parameters.push((name.to_owned(), value));
         Ok(())
@@ -113,14 +113,14 @@ impl Mapping<'_> {
 
 /// A single value, or an array, whose elements may be nested as in an inference request: only the outermost
 /// array counts for the shape.
-fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> Result<Tensor> {
+fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut JsonCursor<'_>) -> Result<Tensor> {
     let count = count_elements(cursor)?;
     let shape = || {
         shape_of(spec, is_batched, count).ok_or_else(|| DecodeError::NoShape(spec.name.to_string()))
     };
     let (data_type, elements) = (spec.data_type, Elements::Kept);
     let expected = Expected { data_type, count, input_name: &spec.name, elements };
-    let data = |cursor: &mut Cursor<'_>| {
+    let data = |cursor: &mut JsonCursor<'_>| {
         let start = cursor.clone();
         tensor_data::decode_any(cursor, expected)
             .map_err(|error| advice::of_generate(error, &start, expected))
@@ -135,7 +135,7 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> 
     Ok(Tensor::new(spec.name.clone(), spec.data_type, shape, data))
 }
 
-fn count_elements(cursor: &Cursor<'_>) -> Result<usize> {
+fn count_elements(cursor: &JsonCursor<'_>) -> Result<usize> {
     let mut cursor = cursor.clone();
     if cursor.kind() != Kind::Array {
         return Ok(1);

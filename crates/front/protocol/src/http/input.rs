@@ -10,7 +10,7 @@ use super::{
     advice,
     decode_error::{DecodeError, Result},
     field::Member,
-    json::{Cursor, for_each_element, for_each_member},
+    json::{JsonCursor, for_each_element, for_each_member},
     json_error::JsonError,
     limits::{self, MAX_RANK},
     region::RegionParameters,
@@ -59,12 +59,12 @@ impl BinaryTail<'_> {
 }
 
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct KeptInputs<'a> {
     model: &'a ModelConfig,
     before: &'a [Tensor],
 }
 
-impl Wanted<'_> {
+impl KeptInputs<'_> {
     fn elements_of(self, name: &str) -> Elements {
         let is_first = || self.before.iter().all(|tensor| &*tensor.name != name);
         match self.model.input(name) {
@@ -75,7 +75,7 @@ impl Wanted<'_> {
 }
 
 #[derive(Default)]
-struct Members<'a> {
+struct InputMembers<'a> {
     name: Member<Cow<'a, [u8]>>,
     /// `None` for a name that is no data type.
     data_type: Member<Option<DataType>>,
@@ -92,7 +92,7 @@ struct SourceParameters<'a> {
 }
 
 /// What an input is, without its data.
-struct Described<'a> {
+struct InputDescription<'a> {
     name: &'a [u8],
     data_type: Option<DataType>,
     shape: &'a Shape,
@@ -103,23 +103,23 @@ struct Described<'a> {
 /// Its data is kept only where the model has such an input and the request has it once. Else it is checked as any
 /// other, for the texts of its errors, and forgotten: the request is refused by the name then.
 pub(super) fn decode(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     sources: &mut Sources<'_>,
     before: &[Tensor],
 ) -> Result<Tensor> {
-    let wanted = Wanted { model: sources.model, before };
-    let mut members = Members::default();
+    let wanted = KeptInputs { model: sources.model, before };
+    let mut members = InputMembers::default();
     let start = cursor.position();
     for_each_member(cursor, |key, cursor| match key {
-        b"name" => members.name.read(cursor, Cursor::expect_string),
+        b"name" => members.name.read(cursor, JsonCursor::expect_string),
         b"datatype" => members.data_type.read(cursor, read_data_type),
         b"shape" => members.shape.read(cursor, |cursor| read_shape(cursor, b"")),
         b"parameters" => members.parameters.read(cursor, read_source_parameters),
         b"data" => {
             // Clients write name, type and shape first: one pass then does it. Else it is read later.
-            let described = Described::of(&members.name, &members.data_type, &members.shape);
+            let described = InputDescription::of(&members.name, &members.data_type, &members.shape);
             members.data.read(cursor, |cursor| {
-                described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(NotYet)
+                described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(DataBeforeShape)
             })
         }
         _ => cursor.skip_value(),
@@ -130,22 +130,23 @@ pub(super) fn decode(
 }
 
 /// The data of an input whose name, type or shape has not come.
-struct NotYet;
+struct DataBeforeShape;
 
-impl<'a> Members<'a> {
+impl<'a> InputMembers<'a> {
     fn into_tensor(
         self,
-        cursor: &Cursor<'a>,
-        wanted: Wanted<'_>,
+        cursor: &JsonCursor<'a>,
+        wanted: KeptInputs<'_>,
         sources: &mut Sources<'_>,
     ) -> Result<Tensor> {
         let parameters = self.parameters.take(cursor, read_source_parameters)?.unwrap_or_default();
         check_one_source(self.data.is_there(), &parameters)?;
         let SourceParameters { binary_data_size, region } = parameters;
-        let name = self.name.require(cursor, "name", Cursor::expect_string)?;
+        let name = self.name.require(cursor, "name", JsonCursor::expect_string)?;
         let data_type = self.data_type.require(cursor, "datatype", read_data_type)?;
         let shape = self.shape.require(cursor, "shape", |cursor| read_shape(cursor, &name))?;
-        let size = binary_data_size.take_field(cursor, "binary_data_size", Cursor::expect_u64)?;
+        let size =
+            binary_data_size.take_field(cursor, "binary_data_size", JsonCursor::expect_u64)?;
         let data = if let Some(size) = size {
             sources.tail.take(size).map_err(|missing| {
                 let (input, model) = (text(&name), sources.model.name().to_string());
@@ -154,7 +155,7 @@ impl<'a> Members<'a> {
         } else if let Some(span) = region.span(cursor, sources.regions)? {
             span.read()?
         } else {
-            let described = Described { name: &name, data_type, shape: &shape };
+            let described = InputDescription { name: &name, data_type, shape: &shape };
             let data = self.data.take(cursor, |cursor| described.read_data(cursor, wanted))?;
             data.unwrap_or_default()
         };
@@ -163,7 +164,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Described<'a> {
+impl<'a> InputDescription<'a> {
     /// `None` where one of them has not come, or cannot be read.
     fn of(
         name: &'a Member<Cow<'_, [u8]>>,
@@ -173,7 +174,7 @@ impl<'a> Described<'a> {
         Some(Self { name: name.value()?, data_type: *data_type.value()?, shape: shape.value()? })
     }
 
-    fn read_data(&self, cursor: &mut Cursor<'_>, wanted: Wanted<'_>) -> Result<Buffer> {
+    fn read_data(&self, cursor: &mut JsonCursor<'_>, wanted: KeptInputs<'_>) -> Result<Buffer> {
         let name = limits::name(self.name);
         let Some(data_type) = self.data_type else {
             return Err(DecodeError::InvalidDataType(name.into_owned()));
@@ -201,12 +202,12 @@ fn text(name: &[u8]) -> String {
 }
 
 /// `None` for a name that is no data type.
-fn read_data_type(cursor: &mut Cursor<'_>) -> Result<Option<DataType>, JsonError> {
+fn read_data_type(cursor: &mut JsonCursor<'_>) -> Result<Option<DataType>, JsonError> {
     let name = cursor.expect_string()?;
     Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
 }
 
-fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
+fn read_shape(cursor: &mut JsonCursor<'_>, name: &[u8]) -> Result<Shape> {
     let mut shape = Shape::scalar();
     for_each_element(cursor, |cursor| -> Result<()> {
         let dim = cursor.expect_u64()?;
@@ -220,10 +221,12 @@ fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
     Ok(shape)
 }
 
-fn read_source_parameters<'a>(cursor: &mut Cursor<'a>) -> Result<SourceParameters<'a>, JsonError> {
+fn read_source_parameters<'a>(
+    cursor: &mut JsonCursor<'a>,
+) -> Result<SourceParameters<'a>, JsonError> {
     let mut sources = SourceParameters::default();
     for_each_member(cursor, |key, cursor| match key {
-        b"binary_data_size" => sources.binary_data_size.read(cursor, Cursor::expect_u64),
+        b"binary_data_size" => sources.binary_data_size.read(cursor, JsonCursor::expect_u64),
         key => sources.region.read(key, cursor),
     })?;
     Ok(sources)

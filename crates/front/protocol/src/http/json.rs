@@ -14,7 +14,7 @@ use super::{
 pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a [u8],
     pos: usize,
 }
@@ -64,7 +64,7 @@ impl Number {
 /// Of UTF-8: editors and clients on Windows write it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     /// Stands at the beginning, behind a byte order mark.
     pub fn new(text: &'a [u8]) -> Self {
         let pos = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
 
     /// The syntax error of `text` as one document, if it has one.
     pub fn check_document(text: &[u8]) -> Result<()> {
-        Cursor::new(text).check()
+        JsonCursor::new(text).check()
     }
 
     /// The syntax error of what is left of the text as one document, if it has one.
@@ -336,7 +336,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// Steps over bytes that were looked at through [`Cursor::rest`].
+    /// Steps over bytes that were looked at through [`JsonCursor::rest`].
     pub(super) fn advance(&mut self, count: usize) {
         self.pos += count;
     }
@@ -362,7 +362,7 @@ pub(crate) fn check_depth(depth: usize) -> Result<()> {
 }
 
 /// A value of a given kind, or the error for the wrong kind.
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub fn expect_string(&mut self) -> Result<Cow<'a, [u8]>> {
         self.expect(Kind::String, Expected::String)?;
         self.string()
@@ -402,8 +402,8 @@ impl<'a> Cursor<'a> {
 /// Calls `member` with each key of the object the cursor stands on; it must step over the value. An error
 /// of a value that is no object is the caller's to make: here it has no members and is stepped over.
 pub(crate) fn for_each_member<'a, E: From<JsonError>>(
-    cursor: &mut Cursor<'a>,
-    mut member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<(), E>,
+    cursor: &mut JsonCursor<'a>,
+    mut member: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     if cursor.kind() != Kind::Object {
         return Ok(cursor.skip_value()?);
@@ -418,8 +418,8 @@ pub(crate) fn for_each_member<'a, E: From<JsonError>>(
 
 /// Calls `element` on each element of the array the cursor stands on; it must step over the element.
 pub(crate) fn for_each_element<'a, E: From<JsonError>>(
-    cursor: &mut Cursor<'a>,
-    mut element: impl FnMut(&mut Cursor<'a>) -> Result<(), E>,
+    cursor: &mut JsonCursor<'a>,
+    mut element: impl FnMut(&mut JsonCursor<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     cursor.expect_array()?;
     cursor.open();

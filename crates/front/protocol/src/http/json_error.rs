@@ -19,7 +19,7 @@ pub(crate) enum JsonError {
     #[error("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})")]
     TooDeep,
     #[error("attempt to access JSON {0}")]
-    WrongKind(Expected),
+    WrongKind(ExpectedKind),
 }
 
 /// Where a text departs from the syntax.
@@ -63,7 +63,7 @@ impl SyntaxFault {
 
 /// The kind of value that was asked for and is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedKind {
     String,
     Boolean,
     Number,
@@ -72,7 +72,7 @@ pub(crate) enum Expected {
     Array,
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::String => "non-string as string",

@@ -19,11 +19,11 @@ const MAX_TENSORS: usize = 16;
 #[derive(Debug, Default)]
 pub struct LastHeader {
     length: usize,
-    kept: Option<Kept>,
+    kept: Option<KeptHeader>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptHeader {
     json: Box<[u8]>,
     /// How many inputs and outputs the model has; its name is that of the request.
     known: (usize, usize),
@@ -50,7 +50,7 @@ impl LastHeader {
         }
         let (request, plan) = decode(body, header_length, model, version, regions)?;
         if std::mem::replace(&mut self.length, header_length) == header_length
-            && let Some(kept) = Kept::new(body, header_length, model, &request, &plan)
+            && let Some(kept) = KeptHeader::new(body, header_length, model, &request, &plan)
         {
             self.kept = Some(kept);
         }
@@ -63,7 +63,7 @@ impl LastHeader {
     }
 }
 
-impl Kept {
+impl KeptHeader {
     /// `None` where the text alone does not say what the request is, or says too much.
     fn new(
         body: &Bytes,

@@ -1,7 +1,7 @@
 //! Numbers of the JSON dialect: integers kept exact, everything else as the nearest double.
 
 use super::{
-    json::{Cursor, Number, Result},
+    json::{JsonCursor, Number, Result},
     json_error::SyntaxFault,
 };
 
@@ -30,12 +30,12 @@ const fn powers() -> [u64; MAX_DIGITS + 1] {
 
 /// The digits of a number, read as one integer.
 #[derive(Default)]
-struct Digits {
+struct NumberDigits {
     value: u64,
     count: usize,
 }
 
-impl Digits {
+impl NumberDigits {
     /// Appends a number of `count` digits, eight at most.
     fn append(&mut self, value: u64, count: usize) {
         let power = POWERS.get(count).copied().unwrap_or_default();
@@ -47,11 +47,11 @@ impl Digits {
     }
 }
 
-impl Cursor<'_> {
+impl JsonCursor<'_> {
     pub(crate) fn number(&mut self) -> Result<Number> {
         let start = self.position();
         let is_negative = self.eat(b'-');
-        let mut digits = Digits::default();
+        let mut digits = NumberDigits::default();
         match self.peek() {
             Some(b'0') => {
                 self.eat(b'0');
@@ -78,7 +78,7 @@ impl Cursor<'_> {
 
     /// Reads digits into `digits`; how many there were. Past MAX_DIGITS the value is not used, so it may wrap.
     #[inline]
-    fn digits(&mut self, digits: &mut Digits) -> usize {
+    fn digits(&mut self, digits: &mut NumberDigits) -> usize {
         let rest = self.rest();
         let mut read = 0;
         while let Some(bytes) = rest.get(read..).and_then(|rest| rest.first_chunk()) {
@@ -97,14 +97,14 @@ impl Cursor<'_> {
         self.have_read(read, digits)
     }
 
-    fn have_read(&mut self, count: usize, digits: &mut Digits) -> usize {
+    fn have_read(&mut self, count: usize, digits: &mut NumberDigits) -> usize {
         digits.count += count;
         self.advance(count);
         count
     }
 
     /// `None` when the digits do not fit 64 bits.
-    fn integer(&self, digits: &Digits, start: usize, is_negative: bool) -> Option<Number> {
+    fn integer(&self, digits: &NumberDigits, start: usize, is_negative: bool) -> Option<Number> {
         if digits.is_exact() {
             return integer(digits, is_negative);
         }
@@ -113,7 +113,7 @@ impl Cursor<'_> {
     }
 
     /// The power of ten the digits after the point take away.
-    fn fraction(&mut self, digits: &mut Digits) -> Result<i64> {
+    fn fraction(&mut self, digits: &mut NumberDigits) -> Result<i64> {
         if !self.eat(b'.') {
             return Ok(0);
         }
@@ -131,7 +131,7 @@ impl Cursor<'_> {
         if !is_negative {
             self.eat(b'+');
         }
-        let mut digits = Digits::default();
+        let mut digits = NumberDigits::default();
         if self.digits(&mut digits) == 0 {
             return Err(self.error(SyntaxFault::MissingExponent));
         }
@@ -166,7 +166,7 @@ impl Cursor<'_> {
     }
 }
 
-fn integer(digits: &Digits, is_negative: bool) -> Option<Number> {
+fn integer(digits: &NumberDigits, is_negative: bool) -> Option<Number> {
     match (is_negative, digits.value) {
         (true, n) if n > 0 => 0i64.checked_sub_unsigned(n).map(Number::Negative),
         (_, n) => Some(Number::Unsigned(n)),
@@ -174,7 +174,7 @@ fn integer(digits: &Digits, is_negative: bool) -> Option<Number> {
 }
 
 /// The double nearest to `digits` × 10^`scale`, where that is found without looking at the text again.
-fn real(digits: &Digits, scale: i64) -> Option<f64> {
+fn real(digits: &NumberDigits, scale: i64) -> Option<f64> {
     if !digits.is_exact() {
         return None;
     }

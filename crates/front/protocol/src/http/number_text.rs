@@ -6,7 +6,7 @@
 use super::float_digits::shortest;
 
 /// Where a number is written: room for the longest, and for what the last copy leaves behind it.
-pub(super) type Room = [u8; 32];
+pub(super) type NumberBuffer = [u8; 32];
 
 /// The same digit eight times.
 const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
@@ -22,7 +22,7 @@ fn put<const N: usize>(room: &mut [u8], at: usize, bytes: [u8; N]) {
 
 /// Writes a short text that is there already.
 #[inline]
-fn put_text(room: &mut Room, text: &[u8]) -> usize {
+fn put_text(room: &mut NumberBuffer, text: &[u8]) -> usize {
     let length = text.len();
     if let (Some(head), Some(tail)) = (text.first_chunk::<16>(), text.last_chunk::<16>()) {
         put(room, 0, *head);
@@ -38,25 +38,25 @@ fn put_text(room: &mut Room, text: &[u8]) -> usize {
 
 /// Writes `true` or `false`. Returns the length of the text, as all of these functions do.
 #[inline]
-pub(super) fn write_bool(room: &mut Room, value: bool) -> usize {
+pub(super) fn write_bool(room: &mut NumberBuffer, value: bool) -> usize {
     put(room, 0, if value { *b"true " } else { *b"false" });
     5 - usize::from(value)
 }
 
 #[inline]
-pub(super) fn write_unsigned(room: &mut Room, value: u64) -> usize {
+pub(super) fn write_unsigned(room: &mut NumberBuffer, value: u64) -> usize {
     digits_at(room, 0, value)
 }
 
 #[inline]
-pub(super) fn write_signed(room: &mut Room, value: i64) -> usize {
+pub(super) fn write_signed(room: &mut NumberBuffer, value: i64) -> usize {
     put(room, 0, *b"-");
     digits_at(room, usize::from(value < 0), value.unsigned_abs())
 }
 
 /// Writes a number at `at`, and returns where it ends.
 #[inline]
-fn digits_at(room: &mut Room, at: usize, value: u64) -> usize {
+fn digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let Some(high) = value.checked_div(EIGHT_DIGITS).filter(|&high| high > 0) else {
         return first_digits_at(room, at, value);
     };
@@ -73,7 +73,7 @@ fn digits_at(room: &mut Room, at: usize, value: u64) -> usize {
 
 /// A number of eight digits at most, without zeros before it.
 #[inline]
-fn first_digits_at(room: &mut Room, at: usize, value: u64) -> usize {
+fn first_digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let digits = digits_of(value);
     // The last digit of zero is written.
     let skipped = (digits | 1 << 56).trailing_zeros() / 8;
@@ -95,7 +95,7 @@ fn digits_of(value: u64) -> u64 {
 
 /// Writes the shortest decimal number that reads as `value`.
 #[inline]
-pub(super) fn write_f32(room: &mut Room, value: f32) -> usize {
+pub(super) fn write_f32(room: &mut NumberBuffer, value: f32) -> usize {
     let bits = value.to_bits();
     let magnitude = bits & (u32::MAX >> 1);
     match shortest(magnitude) {
@@ -109,7 +109,7 @@ pub(super) fn write_f32(room: &mut Room, value: f32) -> usize {
 
 /// Writes `number` × 10^`unit`, a number of seven to nine digits, at `at`, with a point and at least one digit behind it.
 #[inline]
-fn fixed_at(room: &mut Room, at: usize, number: u32, unit: i32) -> usize {
+fn fixed_at(room: &mut NumberBuffer, at: usize, number: u32, unit: i32) -> usize {
     let (number, exponent) = match number {
         0..10_000_000 => (number * 100, unit + 6),
         10_000_000..100_000_000 => (number * 10, unit + 7),
@@ -135,7 +135,10 @@ fn fixed_at(room: &mut Room, at: usize, number: u32, unit: i32) -> usize {
 
 /// As [`write_f32`], for numbers of any type and size; for those that are none the words that Triton has for them.
 #[inline]
-pub(super) fn write_float(room: &mut Room, value: impl zmij::Float + Into<f64> + Copy) -> usize {
+pub(super) fn write_float(
+    room: &mut NumberBuffer,
+    value: impl zmij::Float + Into<f64> + Copy,
+) -> usize {
     let wide: f64 = value.into();
     if wide.is_finite() {
         put_text(room, zmij::Buffer::new().format_finite(value).as_bytes())

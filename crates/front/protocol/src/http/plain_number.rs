@@ -1,9 +1,9 @@
 //! Numbers as most clients write them, `-12.345`, read eight characters at a time.
 //!
-//! What is not of this form, or stands at the very end of the text, is not taken: [`Cursor::number`] reads it then. So
+//! What is not of this form, or stands at the very end of the text, is not taken: [`JsonCursor::number`] reads it then. So
 //! every mistake is found there.
 //!
-//! [`Cursor::number`]: super::json::Cursor::number
+//! [`JsonCursor::number`]: super::json::Cursor::number
 
 use super::number::{
     POWERS, as_digits, bytes_before, eight_digits, leading_digits, no_digits, quotient,

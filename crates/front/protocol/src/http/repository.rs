@@ -7,7 +7,7 @@ use galatea_types::Buffer;
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{Cursor, Kind, for_each_member},
+    json::{JsonCursor, Kind, for_each_member},
     limits::MAX_FILES,
 };
 
@@ -68,9 +68,9 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
 
 /// Triton takes any JSON value for no parameters at all: whoever sends one has meant something else.
 pub(super) fn refuse_non_object(body: &[u8]) -> Result<()> {
-    match body.is_empty() || Cursor::new(body).kind() == Kind::Object {
+    match body.is_empty() || JsonCursor::new(body).kind() == Kind::Object {
         true => Ok(()),
-        false => Err(Cursor::check_document(body)
+        false => Err(JsonCursor::check_document(body)
             .err()
             .map_or(DecodeError::BodyNotObject, DecodeError::from)),
     }
@@ -94,7 +94,7 @@ pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
 
 fn for_each_parameter<'a>(
     body: &'a [u8],
-    mut parameter: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+    mut parameter: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut is_first = true;
     for_each_member_of(body, |key, cursor| {
@@ -111,13 +111,13 @@ fn for_each_parameter<'a>(
 /// The members of the body's object; an empty body has none. Syntax errors come before all others.
 pub(super) fn for_each_member_of<'a>(
     body: &'a [u8],
-    member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+    member: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<()>,
 ) -> Result<()> {
     if body.is_empty() {
         return Ok(());
     }
-    let mut cursor = Cursor::new(body);
+    let mut cursor = JsonCursor::new(body);
     for_each_member(&mut cursor, member)
         .and_then(|()| Ok(cursor.end_document()?))
-        .map_err(|error| Cursor::check_document(body).err().map_or(error, DecodeError::from))
+        .map_err(|error| JsonCursor::check_document(body).err().map_or(error, DecodeError::from))
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     decode_error::{DecodeError, Result},
     documents::to_json,
-    json::Cursor,
+    json::JsonCursor,
     repository::{for_each_member_of, refuse_non_object},
 };
 
@@ -37,7 +37,7 @@ pub fn decode_sagemaker_load(body: &[u8]) -> galatea_types::Result<SageMakerLoad
 }
 
 /// Bytes that are no text would name something else once they were replaced.
-fn text(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String> {
+fn text(cursor: &mut JsonCursor<'_>, field: &'static str) -> Result<String> {
     let bytes = cursor.expect_string().map_err(|e| DecodeError::from(e).in_field(field))?;
     String::from_utf8(bytes.into_owned()).map_err(|_| DecodeError::NotText(field))
 }

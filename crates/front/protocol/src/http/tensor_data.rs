@@ -7,7 +7,7 @@ use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 use super::{
     decode_error::{DecodeError, Result},
     element::{Element, ElementError},
-    json::{Cursor, Kind, check_depth, whitespace},
+    json::{JsonCursor, Kind, check_depth, whitespace},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Elements {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected<'n> {
+pub(crate) struct ExpectedData<'n> {
     pub data_type: DataType,
     /// Of elements.
     pub count: usize,
@@ -33,14 +33,17 @@ pub(crate) struct Expected<'n> {
 /// BYTES data may have any number of elements here: the check against the model knows how many it takes.
 ///
 /// Memory is taken for as many elements as the text that is left can hold, whatever the shape says.
-pub(crate) fn decode(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
+pub(crate) fn decode(cursor: &mut JsonCursor<'_>, expected: ExpectedData<'_>) -> Result<Buffer> {
     cursor.expect_array().map_err(|error| in_data(error.into()))?;
     decode_any(cursor, expected)
 }
 
 /// [`decode`], which also takes a single value that is in no array.
-pub(crate) fn decode_any(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
-    let Expected { data_type, count, input_name, elements } = expected;
+pub(crate) fn decode_any(
+    cursor: &mut JsonCursor<'_>,
+    expected: ExpectedData<'_>,
+) -> Result<Buffer> {
+    let ExpectedData { data_type, count, input_name, elements } = expected;
     let mut reader = Reader { cursor, count, elements };
     match data_type {
         DataType::Bool => reader.fixed::<bool, _>(),
@@ -106,7 +109,7 @@ fn no_memory(_: TryReserveError) -> DataError {
 const AT_ONCE: usize = 64;
 
 struct Reader<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+    cursor: &'c mut JsonCursor<'a>,
     count: usize,
     elements: Elements,
 }
@@ -187,7 +190,7 @@ impl Reader<'_, '_> {
 /// Reads the elements from the cursor on that are written as they usually are, with a comma between them, and leaves the
 /// cursor behind the last of them. How many there were; no more than `places`.
 fn plain_elements<T: Element<N>, const N: usize>(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     places: &mut [[u8; N]],
 ) -> usize {
     let text = cursor.rest();

@@ -64,14 +64,14 @@ impl GrpcPool {
 /// One connection, opened again when it has ended.
 pub(super) struct Channel {
     pub(super) route: Rc<Route>,
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<ConnectionLink>>,
     /// Whether a response has come over any of its connections.
     pub(super) answered: Cell<bool>,
 }
 
 /// A caller's reference to a connection. Connections of one channel count up from 1.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct ConnectionLink {
     pub(super) send: SendRequest<Bytes>,
     generation: u64,
 }
@@ -79,7 +79,7 @@ pub(super) struct Link {
 impl Channel {
     /// The present connection if it came after `ended`, otherwise a new one. Whoever comes while another caller
     /// connects waits for that.
-    async fn link(&self, ended: u64) -> Result<Link> {
+    async fn link(&self, ended: u64) -> Result<ConnectionLink> {
         let mut present = self.link.lock().await;
         if let Some(link) = present.as_ref().filter(|link| link.generation > ended) {
             return Ok(link.clone());
@@ -96,7 +96,7 @@ impl Channel {
         let (send, connection) = handshake.map_err(|error| self.broken(error))?;
         // Its error reaches every call that is in flight; it ends when the last caller is gone.
         drop(tokio::task::spawn_local(connection));
-        let link = Link { send, generation: ended + 1 };
+        let link = ConnectionLink { send, generation: ended + 1 };
         *present = Some(link.clone());
         Ok(link)
     }
@@ -110,7 +110,7 @@ impl Channel {
 pub(crate) struct GrpcCaller {
     pub(super) infer: Rc<Request<()>>,
     pub(super) channel: Rc<Channel>,
-    pub(super) link: Link,
+    pub(super) link: ConnectionLink,
 }
 
 impl GrpcCaller {

@@ -17,8 +17,8 @@ use super::{
     unary::plain,
 };
 use crate::{
-    InferMark, Keep, PreparedInfer, StreamReply, prepared::WireForm, response_error::ResponseError,
-    transport::Route,
+    InferMark, KeepResponse, PreparedInfer, StreamReply, prepared::WireForm,
+    response_error::ResponseError, transport::Route,
 };
 
 /// Most capacity requested from flow control at a time.
@@ -127,7 +127,7 @@ impl StreamSender {
 
 impl StreamReceiver {
     /// The next response; `None` once the stream has ended well, or after an error.
-    pub async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
+    pub async fn next(&mut self, keep: KeepResponse) -> Option<Result<StreamReply>> {
         let result = self.advance(keep).await;
         if !matches!(result, Ok(Some(_))) {
             self.state = State::Ended;
@@ -135,7 +135,7 @@ impl StreamReceiver {
         result.transpose()
     }
 
-    async fn advance(&mut self, keep: Keep) -> Result<Option<StreamReply>> {
+    async fn advance(&mut self, keep: KeepResponse) -> Result<Option<StreamReply>> {
         let limit = self.channel.route.response_limit;
         loop {
             match &mut self.state {
@@ -192,7 +192,7 @@ async fn ended(
 }
 
 /// Reads an encoded `ModelStreamInferResponse`, its tensors only if they are to be kept.
-fn reply(at: Instant, message: Bytes, keep: Keep) -> Result<StreamReply> {
+fn reply(at: Instant, message: Bytes, keep: KeepResponse) -> Result<StreamReply> {
     let malformed = |_: NoMessage| ResponseError::NotProtobuf;
     let mut reply = StreamReply {
         at,
@@ -216,7 +216,7 @@ fn reply(at: Instant, message: Bytes, keep: Keep) -> Result<StreamReply> {
             _ => {}
         }
     }
-    if let (Keep::Outputs, Some(response), None) = (keep, response, &reply.error) {
+    if let (KeepResponse::Outputs, Some(response), None) = (keep, response, &reply.error) {
         reply.outputs = outputs::decode(response)?;
     }
     Ok(reply)
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn read(message: &ModelStreamInferResponse, keep: Keep) -> StreamReply {
+    fn read(message: &ModelStreamInferResponse, keep: KeepResponse) -> StreamReply {
         reply(Instant::now(), message.encode_to_vec().into(), keep).unwrap()
     }
 
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn flags_are_read_without_decoding() {
         for (flag, expected) in [(None, true), (Some(true), true), (Some(false), false)] {
-            let found = read(&response(flag), Keep::Nothing);
+            let found = read(&response(flag), KeepResponse::Nothing);
             assert_eq!((found.id, found.is_final, found.is_empty), (Some(17), expected, true));
             assert_eq!(found.error, None);
         }
@@ -306,9 +306,9 @@ mod tests {
             InferOutputTensor { name: "A".into(), datatype: "UINT8".into(), ..Default::default() };
         inner.outputs.push(output);
         inner.raw_output_contents.push(Bytes::from_static(b"x"));
-        let found = read(&message, Keep::Nothing);
+        let found = read(&message, KeepResponse::Nothing);
         assert!(!found.is_empty && found.outputs.is_empty());
-        let found = read(&message, Keep::Outputs);
+        let found = read(&message, KeepResponse::Outputs);
         assert_eq!(found.outputs[0].data, "x");
     }
 
@@ -316,7 +316,7 @@ mod tests {
     fn errors_keep_text_and_id() {
         let mut message = response(None);
         message.error_message = "no such model".into();
-        let found = read(&message, Keep::Outputs);
+        let found = read(&message, KeepResponse::Outputs);
         assert_eq!((found.error.as_deref(), found.id), (Some("no such model"), Some(17)));
     }
 }

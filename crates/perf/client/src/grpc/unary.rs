@@ -14,7 +14,8 @@ use super::{
     outputs, status,
 };
 use crate::{
-    CallTimes, InferMark, Keep, Reply, request_error::RequestError, response_error::ResponseError,
+    CallTimes, InferMark, KeepResponse, Reply, request_error::RequestError,
+    response_error::ResponseError,
 };
 
 /// The response's message, empty unless it was to be kept.
@@ -41,15 +42,15 @@ impl GrpcCaller {
         &mut self,
         request: &GrpcInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         let start = Instant::now();
         let front = request.front(mark)?;
         let head = Request::clone(&self.infer);
-        let answer = self.call(head, front, request.tail(), keep == Keep::Outputs).await?;
+        let answer = self.call(head, front, request.tail(), keep == KeepResponse::Outputs).await?;
         let outputs = match keep {
-            Keep::Nothing => Vec::new(),
-            Keep::Outputs => outputs::decode(answer.message)?,
+            KeepResponse::Nothing => Vec::new(),
+            KeepResponse::Outputs => outputs::decode(answer.message)?,
         };
         Ok(Reply { times: CallTimes { start, ..answer.times }, outputs })
     }

@@ -17,7 +17,7 @@ use super::{
     request::request_line,
 };
 use crate::{
-    CallTimes, InferMark, Keep, Reply,
+    CallTimes, InferMark, KeepResponse, Reply,
     response_error::ResponseError,
     transport::{Route, Transport},
 };
@@ -56,17 +56,17 @@ impl HttpConnection {
         &mut self,
         request: &HttpInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let front = request.front(mark, &mut scratch);
-        let result = self.call(front, request.tail(), keep == Keep::Outputs).await;
+        let result = self.call(front, request.tail(), keep == KeepResponse::Outputs).await;
         self.scratch = scratch;
         let (response, times) = result?;
         checked(&response, "the inference request")?;
         let outputs = match keep {
-            Keep::Nothing => Vec::new(),
-            Keep::Outputs => outputs::decode(response.body, response.header_length)?,
+            KeepResponse::Nothing => Vec::new(),
+            KeepResponse::Outputs => outputs::decode(response.body, response.header_length)?,
         };
         Ok(Reply { times, outputs })
     }

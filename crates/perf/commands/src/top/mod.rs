@@ -31,7 +31,7 @@ pub(crate) use options::{TopOptions, USAGE};
 
 /// What the environment says about the terminal.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct TerminalSettings {
     /// Unless `NO_COLOR` is set.
     pub has_color: bool,
     /// `TERM` names none that a screen can be drawn on.
@@ -46,7 +46,7 @@ pub fn read_metrics_page(text: &str) -> usize {
     page::Page::read(text).models.len()
 }
 
-pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> {
+pub(crate) fn run(options: &TopOptions, look: TerminalSettings) -> Result<(), CommandError> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
     let observer = Observer::new(options)?;

@@ -35,8 +35,8 @@ pub(crate) struct Observer {
     metrics: MetricsAddress,
     /// For metrics that are encrypted.
     tls: Tls,
-    link: Option<Link>,
-    before: Option<Counted>,
+    link: Option<ServerConnection>,
+    before: Option<ObservedCounts>,
 }
 
 struct MetricsAddress {
@@ -45,7 +45,7 @@ struct MetricsAddress {
 }
 
 /// A server that answers.
-struct Link {
+struct ServerConnection {
     admin: Admin,
     server: String,
     index: Result<Vec<ModelIndexEntry>, String>,
@@ -53,13 +53,13 @@ struct Link {
 }
 
 /// What one look has found.
-struct Counted {
+struct ObservedCounts {
     at: Instant,
-    models: BTreeMap<ModelKey, Seen>,
+    models: BTreeMap<ModelKey, SeenCounters>,
 }
 
 #[derive(Clone, Default)]
-struct Seen {
+struct SeenCounters {
     counters: Option<Counters>,
     page: ModelFigures,
 }
@@ -102,7 +102,7 @@ impl Observer {
     async fn attempt(&mut self) -> Result<Observation, CommandError> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => Link::open(&self.connector).await?,
+            None => ServerConnection::open(&self.connector).await?,
         };
         let is_ready = match link.admin.is_ready().await {
             Ok(is_ready) => Some(is_ready),
@@ -148,13 +148,13 @@ impl Observer {
     fn observe(
         &mut self,
         at: Instant,
-        link: &Link,
+        link: &ServerConnection,
         statistics: Result<Vec<ModelStatistics>, String>,
         page: Result<Page, String>,
     ) -> Observation {
         let notes = self.notes(link, &statistics, &page);
         let page = page.unwrap_or_default();
-        let look = Counted { at, models: joined(statistics, page.models) };
+        let look = ObservedCounts { at, models: joined(statistics, page.models) };
         let seconds = self.before.as_ref().map(|before| (at - before.at).as_secs_f64());
         let seconds = seconds.filter(|&seconds| seconds >= SHORTEST);
         let index = link.index.as_deref().unwrap_or_default();
@@ -172,7 +172,7 @@ impl Observer {
 
     fn notes(
         &self,
-        link: &Link,
+        link: &ServerConnection,
         statistics: &Result<Vec<ModelStatistics>, String>,
         page: &Result<Page, String>,
     ) -> Vec<String> {
@@ -197,7 +197,7 @@ impl Observer {
     }
 }
 
-impl Link {
+impl ServerConnection {
     async fn open(connector: &Connector) -> Result<Self, CommandError> {
         let mut admin = connector.admin().await?;
         let server = match admin.server_metadata().await {
@@ -277,10 +277,10 @@ fn has_quantiles(model: &ModelFigures) -> bool {
 fn joined(
     statistics: Result<Vec<ModelStatistics>, String>,
     page: BTreeMap<ModelKey, ModelFigures>,
-) -> BTreeMap<ModelKey, Seen> {
+) -> BTreeMap<ModelKey, SeenCounters> {
     let mut page = page;
     let Ok(statistics) = statistics else {
-        let seen = |page: ModelFigures| Seen {
+        let seen = |page: ModelFigures| SeenCounters {
             counters: page.has_counters.then(|| page.counters.clone()),
             page,
         };
@@ -290,13 +290,17 @@ fn joined(
         let counters = Some(Counters::from(&model));
         let key = ModelKey { name: model.name, version: model.version };
         let page = page.remove(&key).unwrap_or_default();
-        (key, Seen { counters, page })
+        (key, SeenCounters { counters, page })
     });
     models.collect()
 }
 
 /// Those that are counted, and those that the index alone has.
-fn rows(look: &Counted, before: Option<(&Counted, f64)>, index: &[ModelIndexEntry]) -> Vec<Row> {
+fn rows(
+    look: &ObservedCounts,
+    before: Option<(&ObservedCounts, f64)>,
+    index: &[ModelIndexEntry],
+) -> Vec<Row> {
     let mut rows: BTreeMap<ModelKey, Row> =
         look.models.iter().map(|(key, seen)| (key.clone(), row(key, seen, before))).collect();
     for entry in index {
@@ -308,7 +312,7 @@ fn rows(look: &Counted, before: Option<(&Counted, f64)>, index: &[ModelIndexEntr
     rows.into_values().take(MOST_MODELS).collect()
 }
 
-fn row(key: &ModelKey, seen: &Seen, before: Option<(&Counted, f64)>) -> Row {
+fn row(key: &ModelKey, seen: &SeenCounters, before: Option<(&ObservedCounts, f64)>) -> Row {
     let earlier = before.and_then(|(look, seconds)| Some((look.models.get(key)?, seconds)));
     let recent = earlier.and_then(|(earlier, seconds)| {
         let recent = seen.counters.as_ref()?.since(earlier.counters.as_ref()?)?;
@@ -348,9 +352,9 @@ mod tests {
         ModelStatistics { name, version, success, inference_count: count, ..Default::default() }
     }
 
-    fn look(at: Instant, counts: &[u64], page: &str) -> Counted {
+    fn look(at: Instant, counts: &[u64], page: &str) -> ObservedCounts {
         let statistics = counts.iter().map(|&count| statistics(count)).collect();
-        Counted { at, models: joined(Ok(statistics), Page::read(page).models) }
+        ObservedCounts { at, models: joined(Ok(statistics), Page::read(page).models) }
     }
 
     #[test]

@@ -30,14 +30,14 @@ struct State {
 /// Why a context cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFailure {
-    pub side: Side,
+    pub side: FailedSide,
     pub text: String,
 }
 
 /// Which half of a request failed, in the terms of perf_analyzer: with asynchronous calls the response arrives in a
 /// callback, and has a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum FailedSide {
     Send,
     Response,
 }
@@ -99,11 +99,11 @@ impl Progress {
         let state = self.state();
         let (_, first) = state.failures.first()?;
         let mut message = match first.side {
-            Side::Send => {
+            FailedSide::Send => {
                 "Failed to maintain requested inference load. \
                  Worker thread(s) failed to generate concurrent requests."
             }
-            Side::Response => "Failed to retrieve results from inference request.",
+            FailedSide::Response => "Failed to retrieve results from inference request.",
         }
         .to_owned();
         let mut failures: Vec<_> = state.failures.iter().collect();
@@ -150,7 +150,7 @@ mod tests {
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";
         for thread in [1, 0] {
-            progress.fail(thread, RequestFailure { side: Side::Send, text: text.into() });
+            progress.fail(thread, RequestFailure { side: FailedSide::Send, text: text.into() });
         }
         assert_eq!(
             progress.failure().unwrap().message,

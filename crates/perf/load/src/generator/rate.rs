@@ -18,7 +18,7 @@ use super::{
     request_sender::RequestSender,
     schedule::Schedule,
     sequence::Slot,
-    shared::{Due, Job, send_failure},
+    shared::{DueTime, Job, send_failure},
     timer::Timer,
     worker::Worker,
 };
@@ -107,7 +107,7 @@ impl Rate {
             timer.sleep_until(due).await.map_err(send_failure)?;
             let (sender, slot) = self.free_sender().await;
             let delayed = Instant::now().saturating_duration_since(due) > TOLERANCE;
-            self.give(&sender, slot, Due { at: Some(due), delayed });
+            self.give(&sender, slot, DueTime { at: Some(due), delayed });
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Rate {
         free.remove(position)
     }
 
-    fn give(&self, sender: &SenderTask, slot: Option<usize>, due: Due) {
+    fn give(&self, sender: &SenderTask, slot: Option<usize>, due: DueTime) {
         let job = match (slot, &self.worker.shared.sequences) {
             (Some(index), Some(sequences)) => {
                 let slots = &mut *self.slots.borrow_mut();

@@ -16,14 +16,14 @@ use galatea_types::LockExt;
 /// Records and sums of one worker. Its lock is held for a push or a swap, never longer.
 #[derive(Debug, Default)]
 pub struct WorkerRecords {
-    collected: Mutex<Collected>,
+    collected: Mutex<CollectedRecords>,
     sent: AtomicU64,
     /// True during the warm-up.
     is_paused: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Collected {
+struct CollectedRecords {
     records: Vec<RequestRecord>,
     totals: CallTotals,
 }
@@ -70,7 +70,7 @@ impl WorkerRecords {
         self.sent.swap(0, Ordering::Relaxed)
     }
 
-    fn collected(&self) -> MutexGuard<'_, Collected> {
+    fn collected(&self) -> MutexGuard<'_, CollectedRecords> {
         self.collected.lock_unpoisoned()
     }
 }

@@ -46,12 +46,12 @@ pub struct Job {
     pub sequence: Option<SequenceMark>,
     /// Which of the worker's gRPC streams takes it.
     pub grpc_stream: usize,
-    pub due: Due,
+    pub due: DueTime,
 }
 
 /// When the schedule wanted a request sent (rate modes).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Due {
+pub struct DueTime {
     pub at: Option<std::time::Instant>,
     pub delayed: bool,
 }

@@ -7,7 +7,7 @@ use galatea_perf_types::settings::{Distribution, Range, Settings};
 
 /// The options as given, before they are checked against each other.
 #[derive(Default)]
-pub struct Given {
+pub struct GivenOptions {
     /// Options that count as they are; what follows from several options is put in last.
     pub settings: Settings,
     /// For the console, in order; emptied as they are reported.
@@ -50,7 +50,7 @@ pub struct OldOptions {
     pub is_dynamic: bool,
 }
 
-impl Given {
+impl GivenOptions {
     pub fn warn(&mut self, text: impl Into<String>) {
         self.warnings.push(text.into());
     }

@@ -1,6 +1,6 @@
 //! The command line: perf_analyzer's, and a few options of our own.
 //!
-//! A table ([`table`]) has what each option takes, what it does to [`given::Given`] and how the help describes it;
+//! A table ([`table`]) has what each option takes, what it does to [`given::GivenOptions`] and how the help describes it;
 //! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
@@ -27,14 +27,14 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-use self::{error::OptionError, given::Given};
+use self::{error::OptionError, given::GivenOptions};
 
 /// The perf_analyzer whose command lines, texts and files these are.
 pub const PERF_ANALYZER_VERSION: &str = "2.50.0";
 
 /// What a command line asks for. Texts end with a newline.
 #[derive(Debug)]
-pub enum Parsed {
+pub enum ParsedOptions {
     /// The help text.
     Help(String),
     /// The version, of perf_analyzer and of this one.
@@ -53,22 +53,24 @@ pub fn parse(
     program: &str,
     arguments: impl Iterator<Item = String>,
     console: &mut dyn Console,
-) -> Result<Parsed> {
-    let mut given = Given::default();
+) -> Result<ParsedOptions> {
+    let mut given = GivenOptions::default();
     let words: Vec<String> = arguments.collect();
     let asked = parse_into(words.iter().cloned(), &mut given);
     report_warnings(&mut given, console);
     let refuse = |error, stray| refuse(program, error, &words, stray);
     match asked.map_err(|error| refuse(error, None))? {
-        Some(Asked::Help) => return Ok(Parsed::Help(help_text(program))),
-        Some(Asked::Version) => return Ok(Parsed::Version(version())),
+        Some(Asked::Help) => return Ok(ParsedOptions::Help(help_text(program))),
+        Some(Asked::Version) => return Ok(ParsedOptions::Version(version())),
         None => {}
     }
     let verified = verify::verify(&mut given);
     report_warnings(&mut given, console);
     let stray = given.stray.clone().filter(|_| given.settings.model_name.is_empty());
     let settings = verified.and_then(|()| build::settings(given));
-    settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(error, stray))
+    settings
+        .map(|settings| ParsedOptions::Run(Box::new(settings)))
+        .map_err(|error| refuse(error, stray))
 }
 
 fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<String>) -> Failure {
@@ -81,7 +83,7 @@ fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<Str
     Failure::option(format!("{who}: {error}\n{hint}{meant}"))
 }
 
-fn report_warnings(given: &mut Given, console: &mut dyn Console) {
+fn report_warnings(given: &mut GivenOptions, console: &mut dyn Console) {
     for warning in given.warnings.drain(..) {
         console.err(&format!("WARNING: {warning}\n"));
     }
@@ -93,12 +95,12 @@ fn help_text(program: &str) -> String {
          Puts load on a model behind a KServe v2 server and reports throughput and latency. Takes the\n\
          command lines of perf_analyzer. Long names may be cut short as long as they are unique.\n"
     );
-    help::<Given>(&heading, HELP_WIDTH)
+    help::<GivenOptions>(&heading, HELP_WIDTH)
 }
 
 /// What the table says, for texts about all commands.
 pub fn outline() -> Vec<OptionOutline> {
-    outline_of::<Given>()
+    outline_of::<GivenOptions>()
 }
 
 /// perf_analyzer's version stands where it prints it itself, for tools that parse it.
@@ -109,7 +111,7 @@ fn version() -> String {
     )
 }
 
-impl OptionSet for Given {
+impl OptionSet for GivenOptions {
     type Error = OptionError;
 
     const TAKES_UNDERSCORES: bool = true;

@@ -10,7 +10,7 @@ pub struct Answers(pub(super) Vec<Vec<OutputTensor>>);
 
 /// The largest difference of two servers' answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct AnswerDifference {
     /// Of numbers with fractions: the largest difference, as a share of the largest number of the tensor. Of all other
     /// elements: the share of those that differ.
     pub share: f64,
@@ -23,13 +23,13 @@ impl Answers {
     ///
     /// # Errors
     /// Answers that cannot be compared: other outputs, types or shapes.
-    pub fn difference(&self, other: &Self) -> Result<Difference, String> {
-        let mut largest = Difference { share: 0.0, output: String::new() };
+    pub fn difference(&self, other: &Self) -> Result<AnswerDifference, String> {
+        let mut largest = AnswerDifference { share: 0.0, output: String::new() };
         for (these, those) in self.0.iter().zip(&other.0) {
             for this in these {
                 let share = tensor_difference(this, those)?;
                 if share > largest.share || largest.output.is_empty() {
-                    largest = Difference { share, output: this.name.clone() };
+                    largest = AnswerDifference { share, output: this.name.clone() };
                 }
             }
         }
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    fn difference(this: OutputTensor, other: OutputTensor) -> Result<Difference, String> {
+    fn difference(this: OutputTensor, other: OutputTensor) -> Result<AnswerDifference, String> {
         Answers(vec![vec![this]]).difference(&Answers(vec![vec![other]]))
     }
 

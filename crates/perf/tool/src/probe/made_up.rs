@@ -17,11 +17,11 @@ const MOST_MADE_UP: usize = 1 << 30;
 
 /// One request whose numbers any model can take: 0 to 1 where they have fractions, else 1, which is a token, a part of a
 /// mask and an index nearly everywhere. The tool's own random data has all bits random, of which networks make infinity.
-pub(super) struct MadeUp {
+pub(super) struct GeneratedRequest {
     template: Arc<InferTemplate>,
 }
 
-impl MadeUp {
+impl GeneratedRequest {
     pub fn new(settings: &Settings, model: &ModelInfo) -> Result<Self> {
         let batch = (model.max_batch_size > 0).then_some(settings.batch_size);
         let mut random = fastrand::Rng::with_seed(0);
@@ -39,7 +39,7 @@ impl MadeUp {
     }
 }
 
-impl RequestSource for MadeUp {
+impl RequestSource for GeneratedRequest {
     fn stream_count(&self) -> usize {
         1
     }

@@ -21,11 +21,11 @@ use galatea_perf_types::{
     settings::{DataSource, Load, Range, Settings, Window},
 };
 
-pub use self::agreement::{Answers, Difference};
+pub use self::agreement::{AnswerDifference, Answers};
 pub use crate::system_clock::Interrupt;
 pub use galatea_perf_types::failure::{Failure, Result};
 
-use self::made_up::MadeUp;
+use self::made_up::GeneratedRequest;
 use crate::{
     options::{self, Parsed},
     profiler::Profiler,
@@ -74,7 +74,7 @@ impl Probe {
     /// # Errors
     /// A wrong word, and a server that cannot be reached.
     pub fn open(program: &str, words: Vec<String>, interrupt: Arc<Interrupt>) -> Result<Self> {
-        let mut console = Collected::default();
+        let mut console = CollectedErrors::default();
         let settings = match options::parse(program, words.into_iter(), &mut console)? {
             Parsed::Run(settings) => *settings,
             Parsed::Help(_) | Parsed::Version(_) => {
@@ -101,9 +101,11 @@ impl Probe {
         check_settings(&self.settings, &model)?;
         let requests: Arc<dyn RequestSource> = match self.settings.data.source {
             DataSource::Files(_) => {
-                Arc::new(Requests::new(&self.settings, &model, &mut Collected::default())?)
+                Arc::new(Requests::new(&self.settings, &model, &mut CollectedErrors::default())?)
             }
-            DataSource::Zero | DataSource::Random => Arc::new(MadeUp::new(&self.settings, &model)?),
+            DataSource::Zero | DataSource::Random => {
+                Arc::new(GeneratedRequest::new(&self.settings, &model)?)
+            }
         };
         Ok((ProbedModel { probe: self, model, requests }, took))
     }
@@ -152,7 +154,7 @@ impl ProbedModel {
             self.probe.target.clone(),
             self.requests.clone(),
         )?;
-        let mut console = Collected::default();
+        let mut console = CollectedErrors::default();
         let profiler = Profiler {
             settings: &settings,
             model: &self.model,
@@ -182,11 +184,11 @@ impl ProbedModel {
 
 /// Keeps what went wrong; the report is not wanted.
 #[derive(Default)]
-struct Collected {
+struct CollectedErrors {
     errors: String,
 }
 
-impl Collected {
+impl CollectedErrors {
     /// What ended the measurement: the last that was said.
     fn reason(&self) -> String {
         let last = self.errors.lines().rfind(|line| !line.trim().is_empty());
@@ -194,7 +196,7 @@ impl Collected {
     }
 }
 
-impl Console for Collected {
+impl Console for CollectedErrors {
     fn out(&mut self, _: &str) {}
 
     fn err(&mut self, text: &str) {

@@ -103,7 +103,7 @@ struct Run<'a> {
     warnings: Vec<String>,
     interrupted: bool,
     /// The moment before a load of a fixed number of requests began.
-    opened: Option<window::Moment>,
+    opened: Option<window::CounterSnapshot>,
 }
 
 impl Run<'_> {

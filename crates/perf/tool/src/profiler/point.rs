@@ -12,19 +12,19 @@ use galatea_perf_types::{
 use super::{
     Run, exit_signal,
     stability::{History, STABLE_WINDOWS},
-    window::{Pass, PointState},
+    window::{PointState, WindowOutcome},
 };
 
 /// What the search needs to know of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct PointVerdict {
     /// Stable, and within the latency limit.
     pub meets_limit: bool,
     pub is_stable: bool,
 }
 
 /// The verdict on the windows of a point.
-enum Measured {
+enum PointOutcome {
     Stable(Box<PerfStatus>),
     /// The last windows, which do not agree, and why that is so.
     Unstable(Vec<PerfStatus>, Instability),
@@ -32,7 +32,7 @@ enum Measured {
 
 impl Run<'_> {
     /// Measures the load that has been started, and reports it.
-    pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<Verdict> {
+    pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<PointVerdict> {
         let mut point = PointState::new(load);
         if self.opened.is_none() {
             // What ended before belongs to the last point.
@@ -46,30 +46,30 @@ impl Run<'_> {
             self.profile.push(point.profile);
         }
         match measured? {
-            Measured::Stable(status) => {
+            PointOutcome::Stable(status) => {
                 let meets_limit = self.is_within_limit(&status);
                 if meets_limit {
                     self.report(*status);
                 }
-                Ok(Verdict { meets_limit, is_stable: true })
+                Ok(PointVerdict { meets_limit, is_stable: true })
             }
-            Measured::Unstable(windows, why) => {
+            PointOutcome::Unstable(windows, why) => {
                 self.report_unstable(load, &windows, why);
-                Ok(Verdict { meets_limit: false, is_stable: false })
+                Ok(PointVerdict { meets_limit: false, is_stable: false })
             }
         }
     }
 
-    fn windows(&mut self, point: &mut PointState) -> Result<Measured> {
+    fn windows(&mut self, point: &mut PointState) -> Result<PointOutcome> {
         let mut history = History::default();
         let mut last = VecDeque::with_capacity(STABLE_WINDOWS + 1);
         let mut is_stable = false;
         while point.window <= self.parts.settings.max_trials.max(1) && !is_stable {
             self.parts.load.check_health()?;
             let measured = match self.measure_window(point)? {
-                Pass::Interrupted => break,
-                Pass::Measured(status) => Ok(*status),
-                Pass::Failed(failure) => Err(failure),
+                WindowOutcome::Interrupted => break,
+                WindowOutcome::Measured(status) => Ok(*status),
+                WindowOutcome::Failed(failure) => Err(failure),
             };
             self.report_pass(point.window, &measured);
             history.add(&measured);
@@ -96,11 +96,11 @@ impl Run<'_> {
             return Err(exit_signal());
         }
         if is_stable {
-            return Ok(Measured::Stable(Box::new(self.merge(&windows)?)));
+            return Ok(PointOutcome::Stable(Box::new(self.merge(&windows)?)));
         }
         let Settings { stability, latency_limit, .. } = self.parts.settings;
         let why = history.instability(*stability, *latency_limit);
-        Ok(Measured::Unstable(windows, why))
+        Ok(PointOutcome::Unstable(windows, why))
     }
 
     /// With asynchronous calls the latency may grow for as long as the load is more than the server can take.

@@ -21,7 +21,7 @@ use super::{
 const COUNT_STEP: Duration = Duration::from_secs(1);
 
 /// The outcome of a window.
-pub(super) enum Pass {
+pub(super) enum WindowOutcome {
     Measured(Box<PerfStatus>),
     /// It has no result, but the next one may.
     Failed(Failure),
@@ -34,14 +34,14 @@ pub(super) struct PointState {
     /// From 1.
     pub window: u32,
     /// Where the next window begins; `None` before the first.
-    begin: Option<Moment>,
+    begin: Option<CounterSnapshot>,
     pending: PendingRecords,
     pub profile: ProfiledLoad,
 }
 
 /// Everything that is counted, at one moment.
 #[derive(Clone, Default)]
-pub(super) struct Moment {
+pub(super) struct CounterSnapshot {
     at: Nanos,
     server: Option<Snapshot>,
     calls: CallTotals,
@@ -57,17 +57,17 @@ impl PointState {
 
 impl Run<'_> {
     /// Fails only where going on would not help.
-    pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<Pass> {
-        let mut window = self.window(point).unwrap_or_else(Pass::Failed);
+    pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<WindowOutcome> {
+        let mut window = self.window(point).unwrap_or_else(WindowOutcome::Failed);
         // A GPU that cannot be queried cannot be in the next window either.
         let metrics = self.take_metrics()?;
-        if let Pass::Measured(status) = &mut window {
+        if let WindowOutcome::Measured(status) = &mut window {
             status.metrics = metrics;
         }
         Ok(window)
     }
 
-    fn window(&mut self, point: &mut PointState) -> Result<Pass> {
+    fn window(&mut self, point: &mut PointState) -> Result<WindowOutcome> {
         self.parts.load.reset_idle_time();
         // Unless this window comes to its end, the next one starts from scratch.
         let begin = match point.begin.take() {
@@ -78,15 +78,16 @@ impl Run<'_> {
         let at = self.parts.clock.now();
         if !is_complete {
             self.take_window(point, begin.at, at);
-            return Ok(Pass::Interrupted);
+            return Ok(WindowOutcome::Interrupted);
         }
-        self.complete_window(point, begin, at).map(|status| Pass::Measured(Box::new(status)))
+        self.complete_window(point, begin, at)
+            .map(|status| WindowOutcome::Measured(Box::new(status)))
     }
 
     fn complete_window(
         &mut self,
         point: &mut PointState,
-        begin: Moment,
+        begin: CounterSnapshot,
         at: Nanos,
     ) -> Result<PerfStatus> {
         let end = self.moment(at)?;
@@ -114,7 +115,7 @@ impl Run<'_> {
         self.opened = self.moment(self.parts.clock.now()).ok();
     }
 
-    fn first_moment(&mut self, point: &mut PointState) -> Result<Moment> {
+    fn first_moment(&mut self, point: &mut PointState) -> Result<CounterSnapshot> {
         let opened = self.opened.take();
         let at = opened.as_ref().map_or_else(|| self.parts.clock.now(), |moment| moment.at);
         if let (1, Some(metrics)) = (point.window, &mut self.parts.metrics) {
@@ -124,14 +125,14 @@ impl Run<'_> {
         opened.map_or_else(|| self.moment(at), Ok)
     }
 
-    fn moment(&mut self, at: Nanos) -> Result<Moment> {
+    fn moment(&mut self, at: Nanos) -> Result<CounterSnapshot> {
         let all_models = !self.parts.model.composing.is_empty();
         let server = match &mut self.parts.statistics {
             None => None,
             Some(statistics) => Some(statistics.read(all_models)?.into_iter().collect()),
         };
         let calls = self.parts.load.call_totals();
-        Ok(Moment { at, server, calls, cpu: self.parts.clock.cpu_time() })
+        Ok(CounterSnapshot { at, server, calls, cpu: self.parts.clock.cpu_time() })
     }
 
     fn wait_for_window(&mut self, point: &PointState, begin: Nanos) -> Result<bool> {
@@ -211,8 +212,8 @@ impl Run<'_> {
     fn client_status(
         &mut self,
         load: LoadPoint,
-        begin: &Moment,
-        end: &Moment,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
         records: WindowRecords,
     ) -> Result<PerfStatus> {
         let duration_ns = end.at.saturating_sub(begin.at);
@@ -279,7 +280,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn server_stats(&mut self, begin: &Moment, end: &Moment) -> Result<Option<ServerStats>> {
+    fn server_stats(
+        &mut self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+    ) -> Result<Option<ServerStats>> {
         let (Some(begin), Some(end)) = (&begin.server, &end.server) else { return Ok(None) };
         let mut change = Change { begin, end, model: self.parts.model, warnings: Vec::new() };
         let stats = change.stats();

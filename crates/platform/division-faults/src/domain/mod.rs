@@ -7,7 +7,7 @@ use std::sync::{
 
 use galatea_types::{Error, RwLockExt};
 
-use crate::owner::{Expecting, counting, unowned};
+use crate::owner::{FaultGuard, counting, unowned};
 
 /// A run divided an integer in a way that has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub struct FaultDomain {
     has_unknown_threads: bool,
 }
 
-enum Verdict {
+enum RunVerdict {
     Good,
     /// It faulted itself.
     Faulted,
@@ -65,13 +65,13 @@ impl FaultDomain {
     /// fault is dropped.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, DivisionFault> {
         match self.beside_others(&mut run) {
-            (result, Verdict::Good) => return Ok(result),
-            (_, Verdict::Faulted) => return Err(DivisionFault),
-            (_, Verdict::Suspect) => {}
+            (result, RunVerdict::Good) => return Ok(result),
+            (_, RunVerdict::Faulted) => return Err(DivisionFault),
+            (_, RunVerdict::Suspect) => {}
         }
         let _alone = self.gate.write_unpoisoned();
         match self.watched(run) {
-            (result, Verdict::Good) => Ok(result),
+            (result, RunVerdict::Good) => Ok(result),
             _ => Err(DivisionFault),
         }
     }
@@ -79,7 +79,7 @@ impl FaultDomain {
     /// The same for what cannot be done twice: it fails where it only may have faulted.
     pub fn run_once<T>(&self, run: impl FnOnce() -> T) -> Result<T, DivisionFault> {
         match self.beside_others(run) {
-            (result, Verdict::Good) => Ok(result),
+            (result, RunVerdict::Good) => Ok(result),
             _ => Err(DivisionFault),
         }
     }
@@ -89,24 +89,24 @@ impl FaultDomain {
         counting(&self.faults, work)
     }
 
-    fn beside_others<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
+    fn beside_others<T>(&self, run: impl FnOnce() -> T) -> (T, RunVerdict) {
         let _shared = self.gate.read_unpoisoned();
         self.watched(run)
     }
 
     /// Counters are read before and after: a helper's fault is counted before the helper reports that its part is
     /// done, and so before the run returns.
-    fn watched<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
-        let _expecting = self.has_unknown_threads.then(Expecting::begin);
+    fn watched<T>(&self, run: impl FnOnce() -> T) -> (T, RunVerdict) {
+        let _expecting = self.has_unknown_threads.then(FaultGuard::begin);
         let before = self.faults_of_others();
         let own = AtomicU64::new(0);
         let result = counting(&own, run);
         let verdict = if own.load(Ordering::SeqCst) > 0 {
-            Verdict::Faulted
+            RunVerdict::Faulted
         } else if self.faults_of_others() != before {
-            Verdict::Suspect
+            RunVerdict::Suspect
         } else {
-            Verdict::Good
+            RunVerdict::Good
         };
         (result, verdict)
     }

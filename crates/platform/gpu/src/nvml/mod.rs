@@ -51,7 +51,7 @@ struct MemoryV2 {
 /// Size of the structure, and its version in the third byte, as NVML marks its versioned structures.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
-type Get<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
+type NvmlGetFn<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
@@ -60,13 +60,13 @@ pub(crate) struct Functions {
     error_text: unsafe extern "C" fn(NvmlReturn) -> *const c_char,
     by_pci_bus_id: unsafe extern "C" fn(*const c_char, *mut Device) -> NvmlReturn,
     uuid: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> NvmlReturn,
-    utilization: Get<Utilization>,
-    memory: Get<Memory>,
+    utilization: NvmlGetFn<Utilization>,
+    memory: NvmlGetFn<Memory>,
     /// Missing in older drivers.
-    memory_v2: Option<Get<MemoryV2>>,
-    power_usage: Get<c_uint>,
-    power_limit: Get<c_uint>,
-    energy: Get<u64>,
+    memory_v2: Option<NvmlGetFn<MemoryV2>>,
+    power_usage: NvmlGetFn<c_uint>,
+    power_limit: NvmlGetFn<c_uint>,
+    energy: NvmlGetFn<u64>,
 }
 
 pub(crate) struct Nvml {
@@ -151,7 +151,7 @@ impl Nvml {
     fn get<T: Default>(
         &self,
         call: &'static str,
-        get: Get<T>,
+        get: NvmlGetFn<T>,
         device: Device,
     ) -> Result<T, GpuError> {
         let mut value = T::default();

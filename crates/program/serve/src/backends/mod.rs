@@ -40,7 +40,7 @@ pub struct Backends {
     runtimes: RuntimeOptions,
     config: BackendSettings,
     python: WorkerRules,
-    noted: Noted,
+    noted: OpenedList,
     early: EarlyBackend,
 }
 
@@ -64,7 +64,7 @@ impl Backends {
             runtimes: options.runtimes.clone(),
             config,
             python: options.python.clone(),
-            noted: Noted { opened: Arc::default(), about: options.http_options.about.clone() },
+            noted: OpenedList { opened: Arc::default(), about: options.http_options.about.clone() },
             early: options.early.clone(),
         }
     }
@@ -187,13 +187,13 @@ pub fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
 
 /// Where a backend that was opened is noted: for the table of the log, and for the console.
 #[derive(Clone)]
-struct Noted {
+struct OpenedList {
     /// Path of each opened backend's library, by its name.
     opened: Arc<Mutex<BTreeMap<String, String>>>,
     about: SharedAbout,
 }
 
-impl Noted {
+impl OpenedList {
     fn add(&self, name: &str, backend: &dyn Backend, path: &Path) {
         let path = path.display().to_string();
         self.about.add_runtime(name, backend.runtime(), path.clone());

@@ -13,7 +13,7 @@ use anyhow::{Result, anyhow, bail};
 use galatea_types::Environment;
 
 /// Where SageMaker puts models, and an empty repository for the mode in which each has one of its own.
-pub struct Places {
+pub struct SageMakerFolders {
     pub single: PathBuf,
     pub many: PathBuf,
 }
@@ -73,7 +73,7 @@ const FLAGS: [(&str, &str, Option<&str>); 16] = [
 /// When the model that is to be served is not there, or there are several.
 pub fn launch(
     environment: &Environment,
-    places: &Places,
+    places: &SageMakerFolders,
     more: impl Iterator<Item = String>,
 ) -> Result<Launch> {
     let has_many = environment.text(MULTI_MODEL).as_deref() == Some("true");

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 /// Words of the command that serves, in place of those of the log.
-pub trait Guide: Debug + Send + Sync {
+pub trait StartTexts: Debug + Send + Sync {
     /// When it serves.
-    fn welcome(&self, started: &Started) -> String;
+    fn welcome(&self, started: &StartedServer) -> String;
 
     /// When it was asked to stop, and has.
     fn farewell(&self) -> String;
@@ -13,7 +13,7 @@ pub trait Guide: Debug + Send + Sync {
 
 /// A server as it has started.
 #[derive(Debug, Default)]
-pub struct Started {
+pub struct StartedServer {
     /// A line for a shell that asks one of the models; empty without HTTP.
     pub command: String,
     /// Where HTTP is served, as a client on this machine names it.

@@ -12,7 +12,7 @@ use galatea_serve::Server;
 use galatea_types::DataType;
 use serde_json::{Value, json};
 
-use super::{Guide, Started};
+use super::{StartTexts, Started};
 
 /// The longest request that is still shown.
 const LONGEST: usize = 300;
@@ -21,7 +21,7 @@ const LONGEST: usize = 300;
 const MOST_ELEMENTS: usize = 16;
 
 /// Shows it, where stdout is a terminal. A `guide` has words of its own, which stand in pipes and files too.
-pub fn show(server: &Server, guide: Option<&dyn Guide>) {
+pub fn show(server: &Server, guide: Option<&dyn StartTexts>) {
     // To find the command may take a question to a store.
     if guide.is_none() && !io::stdout().is_terminal() {
         return;
@@ -53,7 +53,7 @@ pub fn show(server: &Server, guide: Option<&dyn Guide>) {
 }
 
 /// The last words of a server that was asked to stop: `all_answered`, unless requests were cut off.
-pub fn take_leave(all_answered: bool, guide: Option<&dyn Guide>) {
+pub fn take_leave(all_answered: bool, guide: Option<&dyn StartTexts>) {
     match guide {
         Some(guide) => say(&guide.farewell()),
         None if all_answered && io::stdout().is_terminal() => {

@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use galatea_serve::{ServeOptions, Server, Start};
 use galatea_telemetry::logger::{self, LogSettings};
 
-pub use self::guide::{Guide, Started};
+pub use self::guide::{StartTexts, Started};
 
 /// Serves until a signal asks it to stop. A `guide` has words for people in place of those of the log.
-pub fn run(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> ExitCode {
+pub fn run(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> ExitCode {
     let served = start_log(&options.log).and_then(|()| {
         galatea_serve::install_panic_hook();
         galatea_serve::beside(options, |options| serve(options, guide))
@@ -28,7 +28,7 @@ pub fn run(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> ExitCode {
     code
 }
 
-fn serve(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> Result<ExitCode> {
+fn serve(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> Result<ExitCode> {
     let guide = guide.as_deref();
     let mut server = Server::build(options)?;
     signals::watch(&server, guide.is_none()).context("failed to register signal handlers")?;

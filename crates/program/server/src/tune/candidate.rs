@@ -53,12 +53,12 @@ pub fn candidates(
     let is_bf16 = backend == OPENVINO && computes_in_bf16(config);
     // Where it is not said, ONNX Runtime has two instances, and OpenVINO one, which is faster alone.
     let has_more = backend == ONNX_RUNTIME && config.instance_group.is_empty();
-    let is_wanted = |choice: &Choice| {
+    let is_wanted = |choice: &EngineChoice| {
         (choice.backend != ONNX_RUNTIME || file.ends_with(".onnx"))
             && (has_more || choice.instances.is_empty())
             && (allows_bf16 || is_bf16 || !choice.is_bf16)
     };
-    let candidate = |choice: Choice| {
+    let candidate = |choice: EngineChoice| {
         let is_alike = choice.backend == backend && choice.is_bf16 == is_bf16;
         if !is_alike || !choice.instances.is_empty() {
             return other(config, completed, file, &choice);
@@ -78,7 +78,7 @@ fn computes_in_bf16(config: &RawModelConfig) -> bool {
 }
 
 /// What makes an engine run a model.
-struct Choice {
+struct EngineChoice {
     name: &'static str,
     backend: &'static str,
     is_bf16: bool,
@@ -86,7 +86,7 @@ struct Choice {
     instances: &'static str,
 }
 
-const CHOICES: [Choice; 5] = [
+const CHOICES: [EngineChoice; 5] = [
     choice("ONNX Runtime", ONNX_RUNTIME, false, ""),
     choice("OpenVINO f32", OPENVINO, false, ""),
     choice("OpenVINO f32, 2 instances", OPENVINO, false, USUAL_INSTANCES),
@@ -99,15 +99,15 @@ const fn choice(
     backend: &'static str,
     is_bf16: bool,
     instances: &'static str,
-) -> Choice {
-    Choice { name, backend, is_bf16, instances }
+) -> EngineChoice {
+    EngineChoice { name, backend, is_bf16, instances }
 }
 
 fn other(
     config: &RawModelConfig,
     completed: &RawModelConfig,
     file: &str,
-    choice: &Choice,
+    choice: &EngineChoice,
 ) -> Candidate {
     let mut whole = config.clone();
     if let Some(optimization) = &mut whole.optimization {
@@ -124,7 +124,7 @@ fn other(
     Candidate { name: choice.name, config: whole, lines: to_text(&lines), is_bf16: choice.is_bf16 }
 }
 
-fn choose(config: &mut RawModelConfig, file: &str, choice: &Choice) {
+fn choose(config: &mut RawModelConfig, file: &str, choice: &EngineChoice) {
     config.platform.clear();
     choice.backend.clone_into(&mut config.backend);
     file.clone_into(&mut config.default_model_filename);

@@ -10,14 +10,14 @@ use crate::{
 
 /// What is served, as far as words depend on it.
 #[derive(Debug)]
-pub enum Guidance {
+pub enum ServedText {
     /// One of the examples.
     Example(&'static Example),
     /// What was named on the command line, as it was written.
     Own(Vec<String>),
 }
 
-impl Guide for Guidance {
+impl Guide for ServedText {
     fn welcome(&self, started: &Started) -> String {
         let Some(http) = &started.http else {
             return "\nServing, but not over HTTP (--allow-http).\n\n".to_owned();
@@ -74,7 +74,7 @@ impl Guide for Guidance {
     }
 }
 
-impl Guidance {
+impl ServedText {
     /// Names of the ways on, and what they are.
     fn ways_on(&self, started: &Started) -> Vec<(&'static str, String)> {
         let mut ways = Vec::new();
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn each_example_has_a_line_to_paste_and_a_way_on() {
         for example in EXAMPLES {
-            let text = Guidance::Example(example).welcome(&started());
+            let text = ServedText::Example(example).welcome(&started());
             let line =
                 text.lines().find(|line| line.starts_with("curl -s localhost:8000/v2/models/"));
             assert!(line.is_some_and(|line| line.len() < 300), "{text}");
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn what_was_named_is_named_again() {
-        let own = Guidance::Own(vec!["iris.onnx".to_owned()]);
+        let own = ServedText::Own(vec!["iris.onnx".to_owned()]);
         assert!(own.welcome(&started()).contains("\ncurl -s localhost:8000/v2/models/a\n"));
         assert!(own.farewell().contains("galatea check iris.onnx "));
-        let odd = Guidance::Own(vec!["$(x).onnx".to_owned()]);
+        let odd = ServedText::Own(vec!["$(x).onnx".to_owned()]);
         assert!(!odd.farewell().contains("$(x)"), "nothing to be pasted blindly");
     }
 

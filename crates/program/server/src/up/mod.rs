@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use self::{
     command_line::Request,
     examples::{BUILT_IN, EXAMPLES, Example},
-    guidance::Guidance,
+    guidance::ServedText,
 };
 use crate::{
     advice,
@@ -56,7 +56,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Request::Own(flags) => {
             let named = flags.serve.paths.iter().chain(&flags.serve.repositories);
             let words = named.map(|path| path.display().to_string()).collect();
-            start(flags, Guidance::Own(words), environment)
+            start(flags, ServedText::Own(words), environment)
         }
         Request::Example(example, is_named, flags) => {
             start_example(example, is_named, flags, environment)
@@ -99,12 +99,12 @@ fn start_example(
         }
     };
     flags.serve.repositories = vec![path];
-    start(flags, Guidance::Example(example), environment)
+    start(flags, ServedText::Example(example), environment)
 }
 
 fn start(
     mut flags: ServeFlags,
-    guidance: Guidance,
+    guidance: ServedText,
     environment: &Environment,
 ) -> Result<ExitCode, FlagError> {
     for note in ports::choose(&mut flags) {

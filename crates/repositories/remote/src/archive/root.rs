@@ -13,12 +13,12 @@ use galatea_web_client::WebClient;
 use super::{
     address::ArchiveAddress,
     download::Download,
-    unpacking::{NotUnpacked, Unpacking},
+    unpacking::{UnpackError, Unpacking},
 };
 use crate::{
     cache::{Cache, CacheKey, CacheLease, not_written},
     error::{FailureKind, RemoteError},
-    reach::Reach,
+    reach::LastContact,
 };
 
 /// The repository that a folder on this machine is: a model repository, the folder of one model, or a folder with a model
@@ -31,21 +31,21 @@ pub struct ArchiveRoot {
     network: Arc<WebClient>,
     cache: Arc<Cache>,
     open_folder: OpenFolder,
-    reach: Reach,
-    unpacked: OnceLock<Arc<Unpacked>>,
+    reach: LastContact,
+    unpacked: OnceLock<Arc<UnpackedArchive>>,
     /// Held by who fetches it: whoever asks meanwhile wants the same.
     fetching: Mutex<()>,
 }
 
 /// What was in it, kept while it is used.
-struct Unpacked {
+struct UnpackedArchive {
     root: Arc<dyn RepositoryRoot>,
     _lease: CacheLease,
 }
 
 struct ModelLease {
     folder: FolderLease,
-    _unpacked: Arc<Unpacked>,
+    _unpacked: Arc<UnpackedArchive>,
 }
 
 impl AsRef<Path> for ModelLease {
@@ -63,10 +63,18 @@ impl ArchiveRoot {
         open_folder: OpenFolder,
     ) -> Self {
         let (unpacked, fetching) = (OnceLock::new(), Mutex::default());
-        Self { address, network, cache, open_folder, reach: Reach::default(), unpacked, fetching }
+        Self {
+            address,
+            network,
+            cache,
+            open_folder,
+            reach: LastContact::default(),
+            unpacked,
+            fetching,
+        }
     }
 
-    fn unpacked(&self) -> std::result::Result<&Arc<Unpacked>, RemoteError> {
+    fn unpacked(&self) -> std::result::Result<&Arc<UnpackedArchive>, RemoteError> {
         if let Some(unpacked) = self.unpacked.get() {
             return Ok(unpacked);
         }
@@ -80,11 +88,11 @@ impl ArchiveRoot {
         Ok(self.unpacked.get_or_init(|| Arc::new(made)))
     }
 
-    fn make(&self) -> std::result::Result<Unpacked, RemoteError> {
+    fn make(&self) -> std::result::Result<UnpackedArchive, RemoteError> {
         let lease = self.lease_of_archive()?;
         let root = (self.open_folder)(&self.address.place, lease.as_ref());
         let root = root.map_err(|text| RemoteError::new(FailureKind::Invalid, text))?;
-        Ok(Unpacked { root, _lease: lease })
+        Ok(UnpackedArchive { root, _lease: lease })
     }
 
     fn lease_of_archive(&self) -> std::result::Result<CacheLease, RemoteError> {
@@ -125,8 +133,8 @@ impl ArchiveRoot {
         let damaged = match (failure, unpacked) {
             (Some(failure), _) => return Err(failure),
             // What is left of it is not asked for.
-            (None, Err(NotUnpacked::Here(error))) => return Err(error),
-            (None, Err(NotUnpacked::Damaged(error))) => Some(error),
+            (None, Err(UnpackError::Here(error))) => return Err(error),
+            (None, Err(UnpackError::Damaged(error))) => Some(error),
             (None, Ok(())) => None,
         };
         download.check(&self.address)?;

@@ -30,7 +30,7 @@ use galatea_system::{LockKind, try_lock};
 use self::manifest::Manifest;
 pub use self::{
     key::CacheKey,
-    room::{CacheLimit, Room},
+    room::{CacheLimit, EntryRoom},
 };
 use crate::error::{FailureKind, RemoteError};
 

@@ -32,14 +32,14 @@ struct Entry {
 
 /// What an entry may come to whose size is not known before it is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
+pub struct EntryRoom {
     /// The cache's limit in bytes.
     pub limit: u64,
     /// What of it others have that are in use.
     pub in_use: u64,
 }
 
-impl Room {
+impl EntryRoom {
     /// Bytes for the entry.
     pub fn bytes(self) -> u64 {
         self.limit.saturating_sub(self.in_use)
@@ -48,12 +48,12 @@ impl Room {
 
 impl Cache {
     /// What this entry may come to when all others go that are not in use. None goes yet: see [`Cache::make_room`].
-    pub fn room_for(&self, key: &CacheKey) -> Room {
+    pub fn room_for(&self, key: &CacheKey) -> EntryRoom {
         let entries = self.entries();
         let limit = self.limit_now(entries.iter().map(|entry| entry.bytes).sum());
         let others = entries.iter().filter(|entry| entry.key != key.as_str());
         let in_use = others.filter(|entry| !self.is_idle(&entry.key)).map(|entry| entry.bytes);
-        Room { limit, in_use: in_use.sum() }
+        EntryRoom { limit, in_use: in_use.sum() }
     }
 
     fn is_idle(&self, key: &str) -> bool {

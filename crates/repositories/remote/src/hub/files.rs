@@ -36,20 +36,20 @@ pub struct HubFiles {
     address: HubAddress,
     client: HubClient,
     backend_of: BackendOf,
-    seen: Mutex<Option<Arc<Seen>>>,
+    seen: Mutex<Option<Arc<CommitFiles>>>,
     /// Of the model that is one file.
     file_model: OnceLock<String>,
 }
 
 /// What is served of a repository at one commit.
 #[derive(Debug)]
-struct Seen {
+struct CommitFiles {
     commit: String,
-    models: BTreeMap<String, Vec<Served>>,
+    models: BTreeMap<String, Vec<ServedFile>>,
 }
 
 #[derive(Clone, Debug)]
-struct Served {
+struct ServedFile {
     /// With the path that it has here.
     file: RemoteFile,
     source: Source,
@@ -69,7 +69,7 @@ impl HubFiles {
     }
 
     /// What is served now: the hub is asked which commit the revision is, and for the files only when that is a new one.
-    async fn now(&self) -> Result<Arc<Seen>, RemoteError> {
+    async fn now(&self) -> Result<Arc<CommitFiles>, RemoteError> {
         let revision = &self.address.revision;
         let commit = match listing::is_digest(revision) {
             true => revision.clone(),
@@ -89,13 +89,17 @@ impl HubFiles {
             }
         };
         log::info!("'{}' is at commit {commit}", self.place);
-        let seen = Arc::new(Seen { commit, models });
+        let seen = Arc::new(CommitFiles { commit, models });
         *self.seen.lock_unpoisoned() = Some(seen.clone());
         Ok(seen)
     }
 
     /// The file as the first version of a model, with a configuration that says which file and backend it is.
-    async fn of_file(&self, commit: &str, file: ModelFile<'_>) -> Result<Vec<Served>, RemoteError> {
+    async fn of_file(
+        &self,
+        commit: &str,
+        file: ModelFile<'_>,
+    ) -> Result<Vec<ServedFile>, RemoteError> {
         let own = match file.config {
             Some(config) => self.text(commit, config).await?,
             None => String::new(),
@@ -127,23 +131,23 @@ impl HubFiles {
     }
 }
 
-fn of_folder((name, files): (String, Vec<(String, &HubFile)>)) -> (String, Vec<Served>) {
+fn of_folder((name, files): (String, Vec<(String, &HubFile)>)) -> (String, Vec<ServedFile>) {
     let files =
         files.into_iter().map(|(path, file)| served(format!("{name}/{path}"), file)).collect();
     (name, files)
 }
 
-fn served(path: String, file: &HubFile) -> Served {
+fn served(path: String, file: &HubFile) -> ServedFile {
     let checksum = file.sha256.map(Checksum::Sha256);
     let remote = RemoteFile { path, size: file.size, version: file.version.clone(), checksum };
-    Served { file: remote, source: Source::Hub(file.clone()) }
+    ServedFile { file: remote, source: Source::Hub(file.clone()) }
 }
 
-fn made(path: String, text: String) -> Served {
+fn made(path: String, text: String) -> ServedFile {
     let sha256: [u8; 32] = Sha256::digest(&text).into();
     let (version, checksum) = (hex::encoded(&sha256), Some(Checksum::Sha256(sha256)));
     let file = RemoteFile { path, size: text.len() as u64, version, checksum };
-    Served { file, source: Source::Text(text.into()) }
+    ServedFile { file, source: Source::Text(text.into()) }
 }
 
 impl RemoteFiles for HubFiles {

@@ -27,12 +27,12 @@ struct Entry {
     oid: String,
     #[serde(default)]
     size: u64,
-    lfs: Option<Large>,
+    lfs: Option<LfsFile>,
 }
 
 /// A file that is kept apart (Git LFS).
 #[derive(Deserialize)]
-struct Large {
+struct LfsFile {
     oid: String,
     size: u64,
 }

@@ -31,18 +31,18 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<StoreClient> {
         let allows_plain = options.get_config_value(&ClientConfigKey::AllowHttp);
         let allows_plain = allows_plain.is_some_and(|value| value == "true");
-        Ok(StoreClient::new(Asking { client: self.0.clone(), allows_plain }))
+        Ok(StoreClient::new(PendingAddress { client: self.0.clone(), allows_plain }))
     }
 }
 
 #[derive(Debug)]
-struct Asking {
+struct PendingAddress {
     client: HttpClient,
     allows_plain: bool,
 }
 
 #[async_trait]
-impl HttpService for Asking {
+impl HttpService for PendingAddress {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         if is_plain(request.uri()) && !self.allows_plain {
             let host = request.uri().host().unwrap_or_default();

@@ -58,14 +58,14 @@ fn is_true(value: Option<String>) -> bool {
 
 /// Of the credential file, the environment and the profile, in this order.
 struct Settings {
-    keys: Option<Keys>,
+    keys: Option<AccessKeys>,
     region: Option<String>,
     endpoint: Option<String>,
     /// Of a profile with a role and no keys: the file with the token that the role is given for.
     web_identity: Option<(String, String)>,
 }
 
-struct Keys {
+struct AccessKeys {
     id: String,
     secret: String,
     token: Option<String>,
@@ -79,7 +79,7 @@ impl Settings {
             get("secret_key", "AWS_SECRET_ACCESS_KEY"),
         ) {
             (Some(id), Some(secret)) => {
-                Some(Keys { id, secret, token: get("session_token", "AWS_SESSION_TOKEN") })
+                Some(AccessKeys { id, secret, token: get("session_token", "AWS_SESSION_TOKEN") })
             }
             _ => None,
         };
@@ -94,7 +94,7 @@ impl Settings {
         let keys = given.or_else(|| {
             let (id, secret) =
                 (of_profile("aws_access_key_id")?, of_profile("aws_secret_access_key")?);
-            Some(Keys { id, secret, token: of_profile("aws_session_token") })
+            Some(AccessKeys { id, secret, token: of_profile("aws_session_token") })
         });
         let web_identity = of_profile("web_identity_token_file").zip(of_profile("role_arn"));
         if let (None, None, Some(profile)) = (&keys, &web_identity, &profile) {

@@ -26,10 +26,10 @@ type Probe = Box<
 /// without any, as public buckets are: so the clients of the clouds do.
 pub struct Store {
     signed: Arc<dyn Client>,
-    unsigned: Option<Unsigned>,
+    unsigned: Option<AnonymousStore>,
 }
 
-struct Unsigned {
+struct AnonymousStore {
     client: Arc<dyn Client>,
     probe: Probe,
     /// When it was last found to have none.
@@ -38,8 +38,11 @@ struct Unsigned {
 
 impl Store {
     pub fn new(signed: Arc<dyn Client>, unsigned: Option<(Arc<dyn Client>, Probe)>) -> Self {
-        let unsigned =
-            unsigned.map(|(client, probe)| Unsigned { client, probe, since: Mutex::default() });
+        let unsigned = unsigned.map(|(client, probe)| AnonymousStore {
+            client,
+            probe,
+            since: Mutex::default(),
+        });
         Self { signed, unsigned }
     }
 
@@ -52,7 +55,7 @@ impl Store {
     }
 }
 
-impl Unsigned {
+impl AnonymousStore {
     async fn has_credentials(&self) -> bool {
         let is_fresh = |since: Instant| since.elapsed() < REMEMBERED;
         if self.since.lock_unpoisoned().is_some_and(is_fresh) {

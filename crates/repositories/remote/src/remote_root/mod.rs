@@ -18,7 +18,7 @@ use crate::{
     fetch::{self, Progress},
     listings::Listings,
     names::{self, Files},
-    reach::Reach,
+    reach::LastContact,
     remote_files::{RemoteFile, RemoteFiles},
     retry,
 };
@@ -43,7 +43,7 @@ pub struct RemoteRoot<F> {
     remote: Arc<F>,
     network: Arc<WebClient>,
     cache: Arc<Cache>,
-    reach: Reach,
+    reach: LastContact,
     /// The models that it held when it last said so.
     known: Mutex<Vec<String>>,
     listings: Arc<Listings>,
@@ -57,7 +57,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             remote,
             network,
             cache,
-            reach: Reach::default(),
+            reach: LastContact::default(),
             known: Mutex::default(),
             listings: Arc::default(),
         }

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Of a file and those it includes.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(super) struct RequirementLines {
     pub digest: Sha256,
     /// A requirement is numpy.
     pub has_numpy: bool,
@@ -17,7 +17,7 @@ pub(super) struct Contents {
     pub has_hashes: bool,
 }
 
-impl Contents {
+impl RequirementLines {
     /// Adds a file; `depth`: how many files include each other down to it.
     pub fn add_file(&mut self, file: &Path, text: &str, depth: usize) {
         self.digest.update(text.len().to_le_bytes());

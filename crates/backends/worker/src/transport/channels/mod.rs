@@ -19,10 +19,10 @@ use crate::{
     memory::SharedMemory,
     transport::{
         packet::{EncodedPacket, undo},
-        socket::{Received, Socket},
+        socket::{Socket, SocketRead},
     },
-    waker::Waker,
-    wire::{HEADER_LENGTH, Header, Outgoing, PACKET_LIMIT, Reader, kind},
+    waker::EventThreadWaker,
+    wire::{HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Reader, kind},
 };
 
 /// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
@@ -32,7 +32,7 @@ pub struct Channels {
     unread: Option<Socket>,
     events: Socket,
     memory: Arc<SharedMemory>,
-    waker: Arc<Waker>,
+    waker: Arc<EventThreadWaker>,
     /// The kind of message that only gives blocks back.
     release: u8,
     queue: Mutex<EventQueue>,
@@ -102,7 +102,7 @@ fn id_of(packet: &[u8]) -> Option<u64> {
 impl Channels {
     pub(crate) fn new(
         memory: Arc<SharedMemory>,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> io::Result<(Self, WorkerEnds)> {
         let (commands, commands_end) = Socket::pair()?;
         let unread = Some(Socket::from(commands_end.try_clone()?));
@@ -118,7 +118,7 @@ impl Channels {
         commands: OwnedFd,
         events: OwnedFd,
         memory: Arc<SharedMemory>,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> Self {
         let (commands, events) = (Socket::from(commands), Socket::from(events));
         let release = kind::RELEASE_TO_SERVER;
@@ -127,13 +127,13 @@ impl Channels {
     }
 
     /// Sends a worker's reply; waits for room. False: the server is gone.
-    pub(crate) fn send_reply(&self, message: &Outgoing) -> Result<bool> {
+    pub(crate) fn send_reply(&self, message: &OutgoingMessage) -> Result<bool> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(self.commands.send(&packet.parts(message)).is_ok())
     }
 
     /// Sends to the worker's main thread. Never blocks.
-    pub(crate) fn send_command(&self, message: &Outgoing) -> Result<Delivery> {
+    pub(crate) fn send_command(&self, message: &OutgoingMessage) -> Result<Delivery> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(match self.commands.try_send(&packet.parts(message)) {
             Ok(true) => Delivery::Sent,
@@ -149,7 +149,7 @@ impl Channels {
     pub(crate) fn first_unread(&self) -> Option<u64> {
         let mut header = [0; HEADER_LENGTH];
         match self.unread.as_ref()?.peek(&mut header) {
-            Ok(Received::Packet(_)) => id_of(&header),
+            Ok(SocketRead::Packet(_)) => id_of(&header),
             _ => None,
         }
     }
@@ -158,7 +158,7 @@ impl Channels {
     /// named, or one behind it, if the worker has read that one since: the kernel gives each to one of both, in their order.
     pub(crate) fn take_unread(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         buffer.resize(PACKET_LIMIT, 0);
-        let Ok(Received::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
+        let Ok(SocketRead::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
             return None;
         };
         let packet = buffer.get(..length)?;
@@ -168,7 +168,7 @@ impl Channels {
 
     /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
     /// that is gone is dropped.
-    pub fn send_event(&self, message: &Outgoing) -> Result<()> {
+    pub fn send_event(&self, message: &OutgoingMessage) -> Result<()> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         let mut queue = self.queue.lock_unpoisoned();
         if queue.packets.is_empty() {
@@ -213,7 +213,7 @@ impl Channels {
     /// Gives blocks back to the worker without waiting for a message they can go with.
     pub(crate) fn send_releases(&self) {
         while !self.memory.releases.is_empty() {
-            if self.send_event(&Outgoing::new(self.release, 0)).is_err() {
+            if self.send_event(&OutgoingMessage::new(self.release, 0)).is_err() {
                 return;
             }
         }
@@ -229,7 +229,7 @@ impl Channels {
         if !spin.is_zero() {
             let until = Instant::now() + spin;
             while Instant::now() < until {
-                if let Ok(Received::Packet(length)) = self.commands.try_receive(buffer) {
+                if let Ok(SocketRead::Packet(length)) = self.commands.try_receive(buffer) {
                     return Ok(length);
                 }
                 thread::yield_now();
@@ -238,7 +238,7 @@ impl Channels {
         // One system call instead of three: no poll with the process, for the event thread shuts the socket down
         // when the process has ended.
         match self.commands.receive(buffer) {
-            Ok(Received::Packet(length)) => Ok(length),
+            Ok(SocketRead::Packet(length)) => Ok(length),
             _ => Err(ReceiveError::Disconnected),
         }
     }
@@ -252,14 +252,14 @@ impl Channels {
     ) -> Result<usize, ReceiveError> {
         loop {
             match self.commands.try_receive(buffer) {
-                Ok(Received::Packet(length)) => return Ok(length),
-                Ok(Received::Nothing) => {}
-                Ok(Received::End) | Err(_) => return Err(ReceiveError::Disconnected),
+                Ok(SocketRead::Packet(length)) => return Ok(length),
+                Ok(SocketRead::Nothing) => {}
+                Ok(SocketRead::End) | Err(_) => return Err(ReceiveError::Disconnected),
             }
             if self.poll_commands(deadline, process)? {
                 // What the worker sent before its end is still there.
                 return match self.commands.try_receive(buffer) {
-                    Ok(Received::Packet(length)) => Ok(length),
+                    Ok(SocketRead::Packet(length)) => Ok(length),
                     _ => Err(ReceiveError::Disconnected),
                 };
             }
@@ -302,7 +302,7 @@ impl Channels {
     }
 
     /// Takes a message from `events` if there is one.
-    pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.events.try_receive(buffer)
     }
 

@@ -10,7 +10,7 @@ use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor
 
 use self::region::{Piece, pieces};
 use super::{
-    join::{Content, Joined, elements, missing, tensors_of, texts},
+    join::{Content, JoinedInput, elements, missing, tensors_of, texts},
     reshape::to_model,
 };
 use crate::Batch;
@@ -20,11 +20,11 @@ pub(super) struct PaddedGroup<'c> {
     config: &'c ModelConfig,
     padding: &'c Padding,
     /// Of each padded input that there is in the group, the mask left out.
-    inputs: Vec<Sizes<'c>>,
+    inputs: Vec<InputShapes<'c>>,
 }
 
 /// The shapes of one input.
-struct Sizes<'c> {
+struct InputShapes<'c> {
     spec: &'c TensorSpec,
     /// As each request brings it.
     own: Vec<Shape>,
@@ -44,13 +44,13 @@ impl<'c> PaddedGroup<'c> {
             let tensors = tensors_of(batch, group, spec)?;
             let own: Vec<Shape> = tensors.iter().map(|tensor| tensor.shape.clone()).collect();
             if let Some(target) = target(padding, spec, &own)? {
-                inputs.push(Sizes { spec, own, target });
+                inputs.push(InputShapes { spec, own, target });
             }
         }
         Ok(Some(Self { config, padding, inputs }))
     }
 
-    fn sizes(&self, input: &str) -> Option<&Sizes<'c>> {
+    fn sizes(&self, input: &str) -> Option<&InputShapes<'c>> {
         self.inputs.iter().find(|sizes| &*sizes.spec.name == input)
     }
 
@@ -61,7 +61,7 @@ impl<'c> PaddedGroup<'c> {
         is_scalar: bool,
         batch: &'t Batch,
         group: &[usize],
-    ) -> Option<Result<Joined<'t>>>
+    ) -> Option<Result<JoinedInput<'t>>>
     where
         'c: 't,
     {
@@ -79,7 +79,7 @@ impl<'c> PaddedGroup<'c> {
                 _ => padded_elements(spec, &sizes.target, &input.value, &tensors)?,
             };
             let shape = to_model(spec, is_scalar, &sizes.target).with_leading(items);
-            Ok(Joined { shape, content, is_shared: false })
+            Ok(JoinedInput { shape, content, is_shared: false })
         }))
     }
 
@@ -91,7 +91,7 @@ impl<'c> PaddedGroup<'c> {
         input: &PaddedInput,
         batch: &Batch,
         group: &[usize],
-    ) -> Result<Joined<'t>> {
+    ) -> Result<JoinedInput<'t>> {
         let source = self.sizes(&mask.source).ok_or_else(|| missing(spec))?;
         let dims = |dims: &[i64]| mask_dims(spec, source.spec, dims).ok_or_else(|| missing(spec));
         let mut masks = Vec::with_capacity(group.len());
@@ -108,7 +108,7 @@ impl<'c> PaddedGroup<'c> {
         let masks: Vec<&Tensor> = masks.iter().collect();
         let (items, content) = padded_elements(spec, &target, &input.value, &masks)?;
         let shape = to_model(spec, false, &target).with_leading(items);
-        Ok(Joined { shape, content, is_shared: false })
+        Ok(JoinedInput { shape, content, is_shared: false })
     }
 
     /// What the request at `position` of the group gets of its rows of an output: as much as its input is long.
@@ -138,7 +138,7 @@ impl<'c> PaddedGroup<'c> {
         Ok((wanted, data))
     }
 
-    fn not_divided(&self, output: &TensorSpec, source: &Sizes<'_>, shape: &Shape) -> Error {
+    fn not_divided(&self, output: &TensorSpec, source: &InputShapes<'_>, shape: &Shape) -> Error {
         Error::internal(format!(
             "output '{name}' of model '{}' has shape {shape}, and is not as long as the padded input '{}' of shape {}: \
              name the input whose length it has, or none, in the parameter pad_batches.length_of.{name}",

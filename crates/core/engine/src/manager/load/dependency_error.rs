@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use galatea_config::{ConfigDraft, Diagnostic, FieldPath};
 use galatea_types::{Code, Error, suggest};
 
-use crate::{manager::plan::Cycle, model_id::ModelId};
+use crate::{manager::plan::DependencyCycle, model_id::ModelId};
 
 /// A step of an ensemble that cannot run. The errors are Triton's words, which name the ensemble and the model it depends on.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,11 @@ fn version_advice(loaded: &[i64]) -> String {
 }
 
 /// The error of an ensemble that needs itself. `draft`: its configuration, for the step that leads back to it.
-pub(crate) fn cycle_error(ensemble: &ModelId, cycle: &Cycle, draft: &ConfigDraft) -> Error {
+pub(crate) fn cycle_error(
+    ensemble: &ModelId,
+    cycle: &DependencyCycle,
+    draft: &ConfigDraft,
+) -> Error {
     let last = &cycle.last;
     let text =
         format!("circular dependency between ensembles: {ensemble} -> ... -> {last} -> {ensemble}");

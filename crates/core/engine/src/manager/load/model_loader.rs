@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     lifecycle::{Generation, Lifecycle},
-    manager::plan::{Cycle, Dependencies, LoadRequest, is_current},
+    manager::plan::{Dependencies, DependencyCycle, LoadRequest, is_current},
     model_id::ModelId,
     options::EngineOptions,
     overrides::OverrideFolders,
@@ -145,7 +145,7 @@ impl ModelLoader {
     }
 
     /// Says and remembers that an ensemble needs itself.
-    pub fn reject_cycle(&self, request: &LoadRequest, cycle: &Cycle) -> LoadFailure {
+    pub fn reject_cycle(&self, request: &LoadRequest, cycle: &DependencyCycle) -> LoadFailure {
         let id = &request.id;
         let source = guarded(|| match &request.overrides.config {
             Some(json) => Ok(ConfigSource::json(json.as_str())),

@@ -6,7 +6,7 @@ use crate::model_id::ModelId;
 
 /// How an ensemble needs itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cycle {
+pub(crate) struct DependencyCycle {
     /// The model of its step that leads back to it.
     pub first: ModelId,
     /// The last model on the way back.
@@ -16,7 +16,7 @@ pub(crate) struct Cycle {
 /// The ensembles that need themselves. `needs`: the models that each one needs.
 pub(crate) fn cycles<'a>(
     needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>,
-) -> BTreeMap<&'a ModelId, Cycle> {
+) -> BTreeMap<&'a ModelId, DependencyCycle> {
     let mut found = BTreeMap::new();
     for id in needs.keys().copied() {
         if found.contains_key(id) {
@@ -27,7 +27,7 @@ pub(crate) fn cycles<'a>(
         let around =
             path.iter().cycle().skip(1).zip(path.iter().cycle().skip(path.len().max(1) - 1));
         for (at, (first, last)) in path.iter().zip(around) {
-            let cycle = || Cycle { first: (*first).clone(), last: (*last).clone() };
+            let cycle = || DependencyCycle { first: (*first).clone(), last: (*last).clone() };
             found.entry(*at).or_insert_with(cycle);
         }
     }

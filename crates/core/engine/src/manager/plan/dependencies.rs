@@ -11,10 +11,10 @@ use crate::{model_id::ModelId, overrides::LoadOverrides, repository::FolderSnaps
 /// Every model that was loaded, or was to be, and was not unloaded by name since; and which of them need which. An
 /// ensemble stays known when a model it needs is unloaded, and is loaded again with it.
 #[derive(Debug, Default)]
-pub(crate) struct Dependencies(BTreeMap<ModelId, Known>);
+pub(crate) struct Dependencies(BTreeMap<ModelId, KnownModel>);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownModel {
     /// Names of the models of an ensemble's steps; empty for every other model.
     steps: BTreeSet<Arc<str>>,
     /// Those of them that are models of its own namespace. Each of the others may mean any model of that name.
@@ -27,7 +27,7 @@ pub(crate) struct Known {
     snapshot: Option<FolderSnapshot>,
 }
 
-impl Known {
+impl KnownModel {
     /// `names`: of `models`.
     fn needs_any(
         &self,
@@ -42,7 +42,7 @@ impl Known {
     }
 
     /// The models that it needs, as far as they are known: a name that several have means none.
-    fn needs(&self, id: &ModelId, known: &BTreeMap<ModelId, Known>) -> BTreeSet<ModelId> {
+    fn needs(&self, id: &ModelId, known: &BTreeMap<ModelId, KnownModel>) -> BTreeSet<ModelId> {
         let model = |step: &Arc<str>| match self.own.contains(step) {
             true => Some(id.sibling(step.clone())),
             false => {
@@ -61,7 +61,7 @@ impl Dependencies {
         &mut self,
         request: &LoadRequest,
         snapshot: Option<FolderSnapshot>,
-    ) -> Option<Known> {
+    ) -> Option<KnownModel> {
         let before = self.0.get(&request.id).cloned();
         let entry = self.0.entry(request.id.clone()).or_default();
         entry.snapshot = snapshot;
@@ -84,7 +84,7 @@ impl Dependencies {
 
     /// The load failed: what is ready is what was before. `is_kept`: the model is to be loaded as soon as what it
     /// needs is there.
-    pub fn load_failed(&mut self, id: &ModelId, before: Option<Known>, is_kept: bool) {
+    pub fn load_failed(&mut self, id: &ModelId, before: Option<KnownModel>, is_kept: bool) {
         let Some(entry) = self.0.get_mut(id) else { return };
         match before {
             _ if is_kept => entry.snapshot = before.and_then(|before| before.snapshot),
@@ -118,7 +118,7 @@ impl Dependencies {
         let mut reached = of.clone();
         loop {
             let names = reached.iter().map(|id| id.name.clone()).collect();
-            let depends = |(id, k): &(&ModelId, &Known)| {
+            let depends = |(id, k): &(&ModelId, &KnownModel)| {
                 !reached.contains(*id) && k.needs_any(id, &reached, &names)
             };
             let more: Vec<_> = known.iter().filter(depends).map(|(id, _)| id.clone()).collect();

@@ -10,7 +10,7 @@ use crate::{model_id::ModelId, repository::FolderSnapshot};
 /// A folder that is being copied changes from one look to the next: a model is loaded when two looks in a row saw the
 /// same.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct PollHistory {
     /// Models that are not loaded as they are, as they were at the last look.
     changed: BTreeMap<ModelId, FolderSnapshot>,
     /// Models that could not be loaded as they are.
@@ -28,14 +28,14 @@ pub enum PollOutcome {
 
 /// What a look has found: the folder of each model, and whether every repository could be read.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct PolledFolders {
     pub models: BTreeSet<ModelId>,
     /// As far as they can be read.
     pub folders: BTreeMap<ModelId, FolderSnapshot>,
     pub is_complete: bool,
 }
 
-impl Seen {
+impl PolledFolders {
     /// Models that are loaded and not there any more. A repository that cannot be read now has its models still.
     pub fn gone(&self, loaded: &Dependencies) -> BTreeSet<ModelId> {
         let gone = loaded.models().into_iter().filter(|id| !self.models.contains(id));
@@ -49,7 +49,7 @@ impl Seen {
     }
 }
 
-impl Looks {
+impl PollHistory {
     /// The models to load now, out of those that are not loaded as they are. `retries`: those that failed as they
     /// are, too.
     pub fn settled(
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_model_is_settled_when_two_looks_saw_the_same() {
-        let mut looks = Looks::default();
+        let mut looks = PollHistory::default();
         let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
         assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
         assert_eq!(looks.outcome(), PollOutcome::Changing);

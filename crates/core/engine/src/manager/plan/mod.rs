@@ -13,13 +13,13 @@ mod versions;
 
 pub use self::looks::PollOutcome;
 pub(crate) use self::{
-    cycle::{Cycle, cycles},
+    cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
 };
 pub(super) use self::{
     dependencies::Dependencies,
     instance_changes::{InstanceChange, instance_specs},
-    looks::{Looks, Seen},
+    looks::{PollHistory, PolledFolders},
     order::{Step, in_order},
     requests::{RepositoryView, Requests, is_current, with_needs},
     versions::{choose_versions, versions_to_load},

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    cycle::{Cycle, cycles},
+    cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
 };
 use crate::model_id::ModelId;
@@ -13,7 +13,7 @@ pub(crate) enum Step {
     /// Loads models at the same time: none needs another one of them.
     Load(Vec<LoadRequest>),
     /// Rejects an ensemble that needs itself.
-    Reject(LoadRequest, Cycle),
+    Reject(LoadRequest, DependencyCycle),
 }
 
 /// Puts loads in order. `is_known`: whether clients may mean a model, be it loaded or not.
@@ -22,7 +22,7 @@ pub(crate) fn in_order(
     is_known: &dyn Fn(&ModelId) -> bool,
 ) -> Vec<Step> {
     let all = pending.iter().map(|r| r.id.clone()).collect();
-    let needs = Needs { all, is_known };
+    let needs = ModelNeeds { all, is_known };
     let mut steps = Vec::new();
     while !pending.is_empty() {
         let (wave, rest) = needs.next_wave(pending);
@@ -37,13 +37,13 @@ pub(crate) fn in_order(
     steps
 }
 
-struct Needs<'a> {
+struct ModelNeeds<'a> {
     /// All models that are to be loaded.
     all: BTreeSet<ModelId>,
     is_known: &'a dyn Fn(&ModelId) -> bool,
 }
 
-impl Needs<'_> {
+impl ModelNeeds<'_> {
     /// The models that can be loaded now, and the others.
     ///
     /// A step means the model of the ensemble's namespace, and another one of that name where that cannot be read: so

@@ -11,7 +11,7 @@ use galatea_types::suggest;
 
 use super::{
     files::{read_start, shown},
-    mistake::Mistake,
+    mistake::LayoutMistake,
 };
 use crate::repository::{read_text_file, system_words};
 
@@ -32,40 +32,40 @@ const AS_SCRIPT: &str =
 
 /// Why a file cannot be the model's.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub mistake: Mistake,
+pub(super) struct ForeignContent {
+    pub mistake: LayoutMistake,
     /// The place in the file's text; the name of the file is not in it.
     pub place: Option<Place>,
 }
 
-impl From<Mistake> for Found {
-    fn from(mistake: Mistake) -> Self {
+impl From<LayoutMistake> for ForeignContent {
+    fn from(mistake: LayoutMistake) -> Self {
         Self { mistake, place: None }
     }
 }
 
 /// Why the file of a model for a backend cannot be one. `None`: nothing speaks against it.
-pub(super) fn mistake(path: &Path, backend: &str) -> Option<Found> {
+pub(super) fn mistake(path: &Path, backend: &str) -> Option<ForeignContent> {
     let start = match read_start(path) {
         Ok(start) => start,
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            return Some(Mistake::NoFile.into());
+            return Some(LayoutMistake::NoFile.into());
         }
         Err(error) => {
-            return Some(Mistake::Unreadable { reason: shown(&system_words(&error)) }.into());
+            return Some(LayoutMistake::Unreadable { reason: shown(&system_words(&error)) }.into());
         }
     };
     let by_start = match backend {
-        _ if start.is_empty() => Some(Mistake::EmptyFile),
-        _ if start.starts_with(LFS) => Some(Mistake::LfsPointer),
-        _ if is_web_page(&start) => Some(Mistake::WebPage),
+        _ if start.is_empty() => Some(LayoutMistake::EmptyFile),
+        _ if start.starts_with(LFS) => Some(LayoutMistake::LfsPointer),
+        _ if is_web_page(&start) => Some(LayoutMistake::WebPage),
         "onnxruntime" => no_onnx(path, &start),
         "pytorch" => no_torch(path, &start),
         _ => None,
     };
     match by_start {
         None if backend == "python" => no_python(path),
-        found => found.map(Found::from),
+        found => found.map(ForeignContent::from),
     }
 }
 
@@ -76,9 +76,9 @@ fn is_web_page(start: &[u8]) -> bool {
         .any(|tag| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)))
 }
 
-fn no_onnx(path: &Path, start: &[u8]) -> Option<Mistake> {
+fn no_onnx(path: &Path, start: &[u8]) -> Option<LayoutMistake> {
     let wanted = "an ONNX model";
-    let other = |what, advice| Some(Mistake::OtherContent { what, wanted, advice });
+    let other = |what, advice| Some(LayoutMistake::OtherContent { what, wanted, advice });
     match start {
         _ if start.starts_with(ZIP) => other("a zip archive, as torch.save writes", FROM_TORCH),
         _ if is_pickle(start) => other(
@@ -101,17 +101,17 @@ fn no_onnx(path: &Path, start: &[u8]) -> Option<Mistake> {
     }
 }
 
-fn no_torch(path: &Path, start: &[u8]) -> Option<Mistake> {
+fn no_torch(path: &Path, start: &[u8]) -> Option<LayoutMistake> {
     let wanted = "a TorchScript model";
-    let other = |what, advice| Some(Mistake::OtherContent { what, wanted, advice });
+    let other = |what, advice| Some(LayoutMistake::OtherContent { what, wanted, advice });
     match start {
         _ if start.starts_with(ZIP) => match has_end_of_zip(path) {
-            Ok(false) => Some(Mistake::CutArchive),
+            Ok(false) => Some(LayoutMistake::CutArchive),
             Ok(true) | Err(_) => None,
         },
         _ if is_pickle(start) => other("a pickled Python object", AS_SCRIPT),
         _ if start.starts_with(GZIP) => other("compressed", "unpack it first (gunzip)"),
-        _ => Some(Mistake::NoArchive),
+        _ => Some(LayoutMistake::NoArchive),
     }
 }
 
@@ -136,7 +136,7 @@ const CLASS: &str = "TritonPythonModel";
 const FROM_ELSEWHERE: [&str; 4] = ["import *", "exec(", "globals()", "__getattr__"];
 
 /// Only where the code cannot have the class from anywhere.
-fn no_python(path: &Path) -> Option<Found> {
+fn no_python(path: &Path) -> Option<ForeignContent> {
     let code = read_text_file(path).ok()?;
     let may_have = words(&code).any(|word| word == CLASS)
         || FROM_ELSEWHERE.iter().any(|way| code.contains(way));
@@ -151,11 +151,14 @@ fn no_python(path: &Path) -> Option<Found> {
         ([], _) => None,
     };
     Some(match meant {
-        Some(&(name, position)) => Found {
-            mistake: Mistake::PythonClassName { found: shown(name), is_near: !near.is_empty() },
+        Some(&(name, position)) => ForeignContent {
+            mistake: LayoutMistake::PythonClassName {
+                found: shown(name),
+                is_near: !near.is_empty(),
+            },
             place: Some(Place::in_text("", &code, position)),
         },
-        None => Mistake::NoPythonClass.into(),
+        None => LayoutMistake::NoPythonClass.into(),
     })
 }
 
@@ -185,7 +188,7 @@ mod tests {
         std::fs::write(&path, code).expect("written");
         let found = mistake(&path, "python");
         let named = found.as_ref().map(|found| match &found.mistake {
-            Mistake::PythonClassName { found, .. } => found.as_str(),
+            LayoutMistake::PythonClassName { found, .. } => found.as_str(),
             _ => "",
         });
         let position = found.as_ref().and_then(|found| found.place.as_ref()?.position);

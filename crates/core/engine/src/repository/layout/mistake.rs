@@ -15,10 +15,10 @@ const MODEL_NAMES: &str = "call the model's file model.onnx (ONNX), model.pt (To
 
 /// Something that is not where, or not what, a model repository has.
 ///
-/// The text says what is there, [`Mistake::advice`] what to do. Both are read by clients too: they name files by their
+/// The text says what is there, [`LayoutMistake::advice`] what to do. Both are read by clients too: they name files by their
 /// places in the repository, never by those on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Mistake {
+pub(crate) enum LayoutMistake {
     #[error("there is no version folder")]
     NoVersion { model: String, file: String, is_ensemble: bool },
     #[error(
@@ -85,7 +85,7 @@ pub(crate) enum Mistake {
     VersionInRoot,
 }
 
-impl Mistake {
+impl LayoutMistake {
     /// What to do about it.
     pub fn advice(&self) -> String {
         match self {
@@ -173,17 +173,17 @@ impl Mistake {
 
 /// A mistake, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Oddity {
+pub(crate) struct PlacedMistake {
     /// From the repository on, as in `iris/1/model.onnx`; empty for the repository itself.
     pub path: String,
     /// What is wrong there.
-    pub mistake: Mistake,
+    pub mistake: LayoutMistake,
     /// The place in the file of `path`, where that is text.
     place: Option<Place>,
 }
 
-impl Oddity {
-    pub fn new(path: impl Into<String>, mistake: Mistake) -> Self {
+impl PlacedMistake {
+    pub fn new(path: impl Into<String>, mistake: LayoutMistake) -> Self {
         Self { path: path.into(), mistake, place: None }
     }
 
@@ -203,13 +203,16 @@ impl Oddity {
 
     /// Whether nothing is served as it was meant.
     pub fn is_grave(&self) -> bool {
-        matches!(self.mistake, Mistake::OneModel | Mistake::VersionInRoot)
+        matches!(self.mistake, LayoutMistake::OneModel | LayoutMistake::VersionInRoot)
     }
 
     /// Whether it is to be told behind the error of a load. What code lacks its own error says, and code may fail for
     /// another reason before it comes to that.
     pub fn is_told_at_load(&self) -> bool {
-        !matches!(self.mistake, Mistake::NoPythonClass | Mistake::PythonClassName { .. })
+        !matches!(
+            self.mistake,
+            LayoutMistake::NoPythonClass | LayoutMistake::PythonClassName { .. }
+        )
     }
 
     /// What is odd, where no load has failed because of it.
@@ -228,7 +231,7 @@ impl Oddity {
             .with_advice(format!("{}; {}", self.mistake, self.mistake.advice()))
             .at(self.place());
         let text = format!("{sentence}{}", found.appendix());
-        Error::new(error.code(), text).with_source(Explained { found, error })
+        Error::new(error.code(), text).with_source(ExplainedError { found, error })
     }
 
     /// For a log that does not say which repository it is about. `root`: its name.
@@ -241,13 +244,13 @@ impl Oddity {
 
 /// Why a load failed, with what led to it as the source of the error.
 #[derive(Debug)]
-struct Explained {
+struct ExplainedError {
     found: Diagnostic,
     error: Error,
 }
 
 /// The causes of the error, which the log needs: its text is told already.
-impl fmt::Display for Explained {
+impl fmt::Display for ExplainedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.error.with_causes();
         let causes = whole.strip_prefix(self.error.message().trim_end()).unwrap_or(&whole);
@@ -255,7 +258,7 @@ impl fmt::Display for Explained {
     }
 }
 
-impl error::Error for Explained {
+impl error::Error for ExplainedError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         Some(&self.found)
     }

@@ -11,4 +11,4 @@ mod model;
 mod root;
 
 pub use self::file_type::{ForeignFile, foreign_file};
-pub(crate) use self::{mistake::Oddity, model::ModelLayout, root::inspect_root};
+pub(crate) use self::{mistake::PlacedMistake, model::ModelLayout, root::inspect_root};

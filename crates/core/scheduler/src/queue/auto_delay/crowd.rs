@@ -6,22 +6,22 @@ const WINDOW: u32 = 16;
 /// The largest number that was in flight lately, twice at least: an answer may come back as the next request before the
 /// instance that gave it has said so, which makes one too many.
 #[derive(Default)]
-pub(super) struct Crowd {
-    now: TopTwo,
-    before: TopTwo,
+pub(super) struct InFlightPeak {
+    now: TwoLargest,
+    before: TwoLargest,
     executions: u32,
 }
 
 #[derive(Clone, Copy, Default)]
-struct TopTwo {
+struct TwoLargest {
     first: u64,
     second: u64,
 }
 
-impl Crowd {
+impl InFlightPeak {
     /// So many are in flight, now that a request has come.
     pub fn note(&mut self, in_flight: u64) {
-        let TopTwo { first, second } = &mut self.now;
+        let TwoLargest { first, second } = &mut self.now;
         if in_flight >= *first {
             (*first, *second) = (in_flight, *first);
         } else if in_flight > *second {
@@ -33,7 +33,7 @@ impl Crowd {
     pub fn executed(&mut self) {
         self.executions += 1;
         if self.executions >= WINDOW {
-            (self.before, self.now) = (self.now, TopTwo::default());
+            (self.before, self.now) = (self.now, TwoLargest::default());
             self.executions = 0;
         }
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_happened_once_does_not_count() {
-        let mut crowd = Crowd::default();
+        let mut crowd = InFlightPeak::default();
         for _ in 0..4 * WINDOW {
             crowd.note(1);
             crowd.executed();
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_forgotten() {
-        let mut crowd = Crowd::default();
+        let mut crowd = InFlightPeak::default();
         (0..2).for_each(|_| crowd.note(16));
         let mut executions = 0;
         while crowd.size() > 1 {

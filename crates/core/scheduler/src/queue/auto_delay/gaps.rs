@@ -11,7 +11,7 @@ const SHORTEST: f64 = 1e-6;
 /// The median of the last gaps, roughly: one long gap among short ones, as between the answers of two batches, says nothing of
 /// the short ones.
 #[derive(Default)]
-pub(super) struct Gaps {
+pub(super) struct ArrivalGaps {
     /// In seconds.
     usual: Option<f64>,
     /// The last request or answer.
@@ -20,7 +20,7 @@ pub(super) struct Gaps {
     was_expecting: bool,
 }
 
-impl Gaps {
+impl ArrivalGaps {
     /// A request has come. `is_expecting`: somebody is missing.
     pub fn arrived(&mut self, at: Instant, is_expecting: bool) {
         if let Some(since) = self.since
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn long_gaps_among_short_ones_do_not_count() {
-        let mut gaps = Gaps::default();
+        let mut gaps = ArrivalGaps::default();
         let mut now = Instant::now();
         assert_eq!(gaps.usual(), None);
         let mut run = |gap: u32, every: u32, other: u32| {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn gaps_count_while_somebody_is_missing() {
-        let mut gaps = Gaps::default();
+        let mut gaps = ArrivalGaps::default();
         let now = Instant::now();
         gaps.arrived(now, false);
         gaps.arrived(now + US * 10_000, true);

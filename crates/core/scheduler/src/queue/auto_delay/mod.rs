@@ -3,9 +3,9 @@
 //! A batch of more items costs less for each, because part of the cost of an execution is the same for any size. An instance
 //! that is free and has some items at hand gains by waiting for one more if that comes soon enough: before the time is over
 //! that one item less would have cost ([`ExecutionCost::worth`]). Whether it comes so soon is guessed from two figures. Callers
-//! that ask again as soon as they have their answer are a crowd of a certain size ([`Crowd`]): when all of it is in flight,
+//! that ask again as soon as they have their answer are a crowd of a certain size ([`InFlightPeak`]): when all of it is in flight,
 //! nobody is left to be waited for, so that a lone caller never waits. While somebody is missing, the next request comes
-//! after about the time that it usually took ([`Gaps`]), which after the answers of a batch is short for such callers, and
+//! after about the time that it usually took ([`ArrivalGaps`]), which after the answers of a batch is short for such callers, and
 //! for requests that come at random whatever it is.
 //!
 //! Who waited in vain expects fewer from then on. Time is handed in, as everywhere in this folder.
@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{cost::ExecutionCost, crowd::Crowd, gaps::Gaps};
+use self::{cost::ExecutionCost, crowd::InFlightPeak, gaps::ArrivalGaps};
 use super::batching::GrowingBatch;
 
 /// The next request is waited for where it usually comes in this part of the time that it may be waited for.
@@ -34,8 +34,8 @@ const SHARE_OF_LAST_WAIT: f64 = 1.0 / 16.0;
 #[derive(Default)]
 pub(crate) struct AutoDelay {
     cost: ExecutionCost,
-    crowd: Crowd,
-    gaps: Gaps,
+    crowd: InFlightPeak,
+    gaps: ArrivalGaps,
     /// By the number of the instance.
     executing: BTreeMap<usize, Execution>,
     executing_items: u64,

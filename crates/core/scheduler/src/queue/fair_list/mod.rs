@@ -34,12 +34,12 @@ pub(super) struct FairList<T> {
     /// Those whose turn it is, in this order, before all others.
     front: VecDeque<Entry<T>>,
     /// All but one have requests, unless they are free.
-    lanes: Vec<Lane<T>>,
+    lanes: Vec<ClientLane<T>>,
     free: Vec<usize>,
     /// The lanes of the clients, while there are several.
     by_client: HashMap<ClientKey, usize>,
     /// The lanes in the order of their turns: one at least.
-    turns: BinaryHeap<Reverse<Turn>>,
+    turns: BinaryHeap<Reverse<LaneTurn>>,
     /// The start of the last turn that was taken.
     clock: u64,
     next_number: u64,
@@ -48,7 +48,7 @@ pub(super) struct FairList<T> {
 }
 
 /// The waiting requests of one client.
-struct Lane<T> {
+struct ClientLane<T> {
     client: ClientKey,
     entries: VecDeque<Entry<T>>,
     /// Items that were served in its present turn.
@@ -57,7 +57,7 @@ struct Lane<T> {
 
 /// The next turn of a lane: that with the lowest start comes first, then that with the lowest number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+struct LaneTurn {
     /// Items that the lane had been served before, as far as it is remembered.
     start: u64,
     number: u64,
@@ -68,10 +68,10 @@ impl<T: Queued> FairList<T> {
     pub fn new(turn_items: u64) -> Self {
         Self {
             front: VecDeque::new(),
-            lanes: vec![Lane::new(None)],
+            lanes: vec![ClientLane::new(None)],
             free: Vec::new(),
             by_client: HashMap::new(),
-            turns: BinaryHeap::from([Reverse(Turn { start: 0, number: 0, lane: 0 })]),
+            turns: BinaryHeap::from([Reverse(LaneTurn { start: 0, number: 0, lane: 0 })]),
             clock: 0,
             next_number: 1,
             turn_items,
@@ -219,8 +219,8 @@ impl<T: Queued> FairList<T> {
     fn open_lane(&mut self, client: ClientKey) -> usize {
         let index = self.free.pop().unwrap_or(self.lanes.len());
         match self.lanes.get_mut(index) {
-            Some(lane) => *lane = Lane::new(client),
-            None => self.lanes.push(Lane::new(client)),
+            Some(lane) => *lane = ClientLane::new(client),
+            None => self.lanes.push(ClientLane::new(client)),
         }
         self.by_client.insert(client, index);
         self.add_turn(self.clock, index);
@@ -230,7 +230,7 @@ impl<T: Queued> FairList<T> {
     fn add_turn(&mut self, start: u64, lane: usize) {
         let number = self.next_number;
         self.next_number += 1;
-        self.turns.push(Reverse(Turn { start, number, lane }));
+        self.turns.push(Reverse(LaneTurn { start, number, lane }));
     }
 
     /// Takes the next request out of its lane, on account of that. For a list that is shared.
@@ -272,7 +272,7 @@ impl<T: Queued> FairList<T> {
             let Some(closed) = self.lanes.get_mut(index) else { continue };
             self.by_client.remove(&closed.client);
             // Not to keep the memory of every client that once had many requests.
-            *closed = Lane::new(None);
+            *closed = ClientLane::new(None);
             self.free.push(index);
         }
         if !self.is_shared() {
@@ -326,7 +326,7 @@ impl<T> FairList<T> {
     }
 }
 
-impl<T> Lane<T> {
+impl<T> ClientLane<T> {
     fn new(client: ClientKey) -> Self {
         Self { client, entries: VecDeque::new(), used: 0 }
     }

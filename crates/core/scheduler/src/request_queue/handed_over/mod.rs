@@ -12,7 +12,7 @@ use std::{
 use galatea_backend::{TakenBack, WaitingBatches};
 
 /// A request that is handed over.
-pub(crate) struct HandedOver<T> {
+pub(crate) struct PrefetchedRequest<T> {
     pub request: T,
     /// Of its batch.
     pub number: usize,
@@ -21,15 +21,15 @@ pub(crate) struct HandedOver<T> {
 }
 
 /// The requests that wait in the instances of a queue.
-pub(super) struct RequestsHandedOver<T> {
+pub(super) struct PrefetchedRequests<T> {
     /// By the index of the instance.
-    instances: BTreeMap<usize, WaitingInInstance<T>>,
+    instances: BTreeMap<usize, InstancePrefetch<T>>,
     /// Requests handed over so far.
     count: u64,
 }
 
 /// The requests that wait in one instance.
-struct WaitingInInstance<T> {
+struct InstancePrefetch<T> {
     /// In the order in which the instance gets to them.
     entries: VecDeque<Entry<T>>,
     /// So many of the first were found to have begun; the thread of the instance does not know yet.
@@ -43,11 +43,11 @@ struct WaitingInInstance<T> {
 struct Entry<T> {
     /// Its place among all requests of the queue that were handed over.
     place: u64,
-    handed_over: HandedOver<T>,
+    handed_over: PrefetchedRequest<T>,
 }
 
 /// What came of taking a request back.
-pub(super) enum Back<T> {
+pub(super) enum TakeBack<T> {
     Request(T),
     /// None waits.
     Nothing,
@@ -55,22 +55,27 @@ pub(super) enum Back<T> {
     NotYet,
 }
 
-impl<T> Default for RequestsHandedOver<T> {
+impl<T> Default for PrefetchedRequests<T> {
     fn default() -> Self {
         Self { instances: BTreeMap::new(), count: 0 }
     }
 }
 
-impl<T> Default for WaitingInInstance<T> {
+impl<T> Default for InstancePrefetch<T> {
     fn default() -> Self {
         Self { entries: VecDeque::new(), begun: 0, complete_before: 0, taken_early: Vec::new() }
     }
 }
 
-impl<T> RequestsHandedOver<T> {
+impl<T> PrefetchedRequests<T> {
     /// The request waits in this instance from now on; given back when it was taken back already. `complete`: how many
     /// requests of the queue are.
-    pub fn add(&mut self, index: usize, handed_over: HandedOver<T>, complete: u64) -> Option<T> {
+    pub fn add(
+        &mut self,
+        index: usize,
+        handed_over: PrefetchedRequest<T>,
+        complete: u64,
+    ) -> Option<T> {
         self.count += 1;
         let place = self.count;
         self.instances.entry(index).or_default().add(Entry { place, handed_over }, complete)
@@ -78,12 +83,12 @@ impl<T> RequestsHandedOver<T> {
 
     /// Requests that wait, and those that wait in this instance.
     pub fn count(&self, index: usize) -> (usize, usize) {
-        let all = self.instances.values().map(WaitingInInstance::count).sum();
-        (all, self.instances.get(&index).map_or(0, WaitingInInstance::count))
+        let all = self.instances.values().map(InstancePrefetch::count).sum();
+        (all, self.instances.get(&index).map_or(0, InstancePrefetch::count))
     }
 
     /// The first request that waits in this instance, which begins with it now, and its number. `complete`: as for
-    /// [`RequestsHandedOver::add`].
+    /// [`PrefetchedRequests::add`].
     pub fn begin(&mut self, index: usize, complete: u64) -> Option<(usize, T)> {
         self.instances.get_mut(&index)?.begin(complete)
     }
@@ -101,13 +106,13 @@ impl<T> RequestsHandedOver<T> {
     }
 
     /// Takes back the request that has waited the longest.
-    pub fn take_oldest_back(&mut self) -> Back<T> {
+    pub fn take_oldest_back(&mut self) -> TakeBack<T> {
         self.take_oldest_of(|_| true)
     }
 
     /// The same in instances that have begun with nothing while so many requests became complete that what waits there
     /// would have been executed by any other.
-    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> Back<T> {
+    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> TakeBack<T> {
         self.take_oldest_of(|i| complete.saturating_sub(i.complete_before) >= limit)
     }
 
@@ -124,10 +129,10 @@ impl<T> RequestsHandedOver<T> {
         taken.into_iter().map(|(_, request)| request).partition(is_wanted)
     }
 
-    fn take_oldest_of(&mut self, is_meant: impl Fn(&WaitingInInstance<T>) -> bool) -> Back<T> {
-        let (mut nothing, mut after) = (Back::Nothing, 0);
+    fn take_oldest_of(&mut self, is_meant: impl Fn(&InstancePrefetch<T>) -> bool) -> TakeBack<T> {
+        let (mut nothing, mut after) = (TakeBack::Nothing, 0);
         loop {
-            let first = |instance: &mut WaitingInInstance<T>| {
+            let first = |instance: &mut InstancePrefetch<T>| {
                 let place = instance.first()?.place;
                 (place > after && is_meant(instance)).then_some(place)
             };
@@ -136,15 +141,15 @@ impl<T> RequestsHandedOver<T> {
                 return nothing;
             };
             match instance.take_first() {
-                Back::Request((_, request)) => return Back::Request(request),
-                Back::Nothing => {}
-                Back::NotYet => (nothing, after) = (Back::NotYet, place),
+                TakeBack::Request((_, request)) => return TakeBack::Request(request),
+                TakeBack::Nothing => {}
+                TakeBack::NotYet => (nothing, after) = (TakeBack::NotYet, place),
             }
         }
     }
 }
 
-impl<T> WaitingInInstance<T> {
+impl<T> InstancePrefetch<T> {
     fn add(&mut self, entry: Entry<T>, complete: u64) -> Option<T> {
         let number = entry.handed_over.number;
         if let Some(position) = self.taken_early.iter().position(|&early| early == number) {
@@ -169,23 +174,25 @@ impl<T> WaitingInInstance<T> {
     fn begin(&mut self, complete: u64) -> Option<(usize, T)> {
         self.complete_before = complete;
         self.begun = self.begun.saturating_sub(1);
-        let HandedOver { request, number, .. } = self.entries.pop_front()?.handed_over;
+        let PrefetchedRequest { request, number, .. } = self.entries.pop_front()?.handed_over;
         Some((number, request))
     }
 
     fn take_all(&mut self) -> Vec<(u64, T)> {
         let mut taken = Vec::new();
-        while let Back::Request(first) = self.take_first() {
+        while let TakeBack::Request(first) = self.take_first() {
             taken.push(first);
         }
         taken
     }
 
     /// The first request that waits, with its place.
-    fn take_first(&mut self) -> Back<(u64, T)> {
-        while let Some(HandedOver { number, waiting, .. }) = self.first().map(|e| &e.handed_over) {
+    fn take_first(&mut self) -> TakeBack<(u64, T)> {
+        while let Some(PrefetchedRequest { number, waiting, .. }) =
+            self.first().map(|e| &e.handed_over)
+        {
             match waiting.take_first_back(*number) {
-                TakenBack::NotYet => return Back::NotYet,
+                TakenBack::NotYet => return TakeBack::NotYet,
                 TakenBack::Nothing => self.begun = self.entries.len(),
                 TakenBack::Batch(number) => {
                     let is_it = |entry: &Entry<T>| entry.handed_over.number == number;
@@ -193,7 +200,7 @@ impl<T> WaitingInInstance<T> {
                     self.begun = position.unwrap_or(self.entries.len());
                     match position.and_then(|position| self.entries.remove(position)) {
                         Some(entry) => {
-                            return Back::Request((entry.place, entry.handed_over.request));
+                            return TakeBack::Request((entry.place, entry.handed_over.request));
                         }
                         // Its thread has sent it and not added it yet.
                         None => self.taken_early.push(number),
@@ -201,6 +208,6 @@ impl<T> WaitingInInstance<T> {
                 }
             }
         }
-        Back::Nothing
+        TakeBack::Nothing
     }
 }

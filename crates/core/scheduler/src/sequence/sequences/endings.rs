@@ -5,11 +5,11 @@ use std::time::Instant;
 use galatea_types::{CorrelationId, Error};
 
 use super::{
-    super::{backlog::Waiting, key::OfSequence, slots::InstanceSlots},
-    Live, Place, SequenceDrop, Sequences,
+    super::{backlog::Waiting, key::SequenceRequest, slots::InstanceSlots},
+    LiveSequence, SequenceDrop, SequencePlace, Sequences,
 };
 
-impl<T: OfSequence> Sequences<T> {
+impl<T: SequenceRequest> Sequences<T> {
     /// Ends all sequences of which a request waits that nobody waits for.
     pub fn drop_abandoned(&mut self, now: Instant) {
         for instance in 0..self.instances.len() {
@@ -45,7 +45,8 @@ impl<T: OfSequence> Sequences<T> {
 
     /// Ends this sequence if it has had no request for too long.
     pub(super) fn end_if_idle(&mut self, id: &CorrelationId, now: Instant) {
-        let Some(Live { place: Place::Slot { instance, .. }, last_used, .. }) = self.live.get(id)
+        let Some(LiveSequence { place: SequencePlace::Slot { instance, .. }, last_used, .. }) =
+            self.live.get(id)
         else {
             return;
         };
@@ -109,7 +110,7 @@ impl<T: OfSequence> Sequences<T> {
     fn forget_lost(&mut self, now: Instant) {
         let max_idle = self.rules.max_idle;
         self.live.retain(|_, live| {
-            !matches!(live.place, Place::Lost(_) | Place::GaveWay)
+            !matches!(live.place, SequencePlace::Lost(_) | SequencePlace::GaveWay)
                 || now.saturating_duration_since(live.last_used) < max_idle
         });
     }
@@ -138,7 +139,7 @@ impl<T: OfSequence> Sequences<T> {
         self.free.retain(|(_, of)| *of != instance);
         for slot in &mut slots.slots {
             if let Some(live) = slot.sequence.as_ref().and_then(|id| self.live.get_mut(id)) {
-                live.place = Place::Lost(reason.clone());
+                live.place = SequencePlace::Lost(reason.clone());
                 live.last_used = now;
             }
         }

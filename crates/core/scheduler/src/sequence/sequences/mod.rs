@@ -13,7 +13,7 @@ use galatea_types::{CorrelationId, Error};
 use self::idle::RestingSlots;
 use super::{
     backlog::{SequenceBacklog, Waiting},
-    key::{OfSequence, Owner},
+    key::{Owner, SequenceRequest},
     rules::{SequenceRules, Strategy},
     slots::{Head, InstanceSlots},
     step::{SlotTicket, Step, StepEnd},
@@ -21,9 +21,9 @@ use super::{
 use crate::queue::{Backlog, Decision};
 
 /// All sequences of a model and their requests that are not being executed.
-pub(crate) struct Sequences<T: OfSequence> {
+pub(crate) struct Sequences<T: SequenceRequest> {
     rules: SequenceRules,
-    live: HashMap<CorrelationId, Live>,
+    live: HashMap<CorrelationId, LiveSequence>,
     /// Sequences without a slot.
     backlog: SequenceBacklog<T>,
     /// Of each instance by its number.
@@ -45,13 +45,13 @@ pub(crate) struct Sequences<T: OfSequence> {
 }
 
 /// A sequence that requests may be added to.
-struct Live {
-    place: Place,
+struct LiveSequence {
+    place: SequencePlace,
     owner: Owner,
     last_used: Instant,
 }
 
-enum Place {
+enum SequencePlace {
     Slot {
         instance: usize,
         slot: u32,
@@ -65,7 +65,7 @@ enum Place {
 }
 
 /// Where the sequence of a request is, if it may be added there.
-enum Found {
+enum FoundSequence {
     Slot { instance: usize, slot: u32 },
     Backlog(u64),
     Nowhere,
@@ -73,7 +73,7 @@ enum Found {
 
 /// Where a request went.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pushed {
+pub(crate) struct PushedRequest {
     /// The instance that may execute it next, and whether it may join the batch that waits to grow; `None` where others come
     /// first.
     pub next: Option<(usize, bool)>,
@@ -109,7 +109,7 @@ pub(crate) enum SequenceDrop {
     Lost(Error),
 }
 
-impl<T: OfSequence> Sequences<T> {
+impl<T: SequenceRequest> Sequences<T> {
     /// `batcher` makes the queue of an instance under the oldest strategy.
     pub fn new(
         rules: SequenceRules,
@@ -157,7 +157,11 @@ impl<T: OfSequence> Sequences<T> {
     }
 
     /// Accepts a request at `now`, or gives it back with the reason why not.
-    pub fn push(&mut self, mut request: T, now: Instant) -> Result<Pushed, (T, SequenceRefusal)> {
+    pub fn push(
+        &mut self,
+        mut request: T,
+        now: Instant,
+    ) -> Result<PushedRequest, (T, SequenceRefusal)> {
         let owner = match request.correlation_id() {
             CorrelationId::None if self.rules.is_iterative => {
                 let number = self.own_number();
@@ -175,11 +179,13 @@ impl<T: OfSequence> Sequences<T> {
         };
         let restarts = restarts.then(|| request.correlation_id().clone());
         let next = match found {
-            Found::Slot { instance, slot } => self.push_to_slot(request, instance, slot, now),
-            Found::Backlog(number) => self.push_to_backlog(request, number, now),
-            Found::Nowhere => self.begin(request, owner, now),
+            FoundSequence::Slot { instance, slot } => {
+                self.push_to_slot(request, instance, slot, now)
+            }
+            FoundSequence::Backlog(number) => self.push_to_backlog(request, number, now),
+            FoundSequence::Nowhere => self.begin(request, owner, now),
         };
-        Ok(Pushed { next, restarts })
+        Ok(PushedRequest { next, restarts })
     }
 
     /// Where the sequence of a request is, and whether the request begins it again.
@@ -188,11 +194,11 @@ impl<T: OfSequence> Sequences<T> {
         request: &T,
         owner: Owner,
         now: Instant,
-    ) -> Result<(Found, bool), SequenceRefusal> {
+    ) -> Result<(FoundSequence, bool), SequenceRefusal> {
         let is_start = request.is_start();
         let Some(live) = self.live.get_mut(request.correlation_id()) else {
             return if is_start {
-                Ok((Found::Nowhere, false))
+                Ok((FoundSequence::Nowhere, false))
             } else {
                 Err(SequenceRefusal::NotStarted)
             };
@@ -202,15 +208,17 @@ impl<T: OfSequence> Sequences<T> {
         }
         live.last_used = now;
         let refusal = match &live.place {
-            Place::Slot { instance, slot } => {
-                return Ok((Found::Slot { instance: *instance, slot: *slot }, is_start));
+            SequencePlace::Slot { instance, slot } => {
+                return Ok((FoundSequence::Slot { instance: *instance, slot: *slot }, is_start));
             }
-            Place::Backlog(number) => return Ok((Found::Backlog(*number), is_start)),
-            Place::Lost(error) => SequenceRefusal::Lost(error.clone()),
-            Place::GaveWay => SequenceRefusal::GaveWay,
+            SequencePlace::Backlog(number) => {
+                return Ok((FoundSequence::Backlog(*number), is_start));
+            }
+            SequencePlace::Lost(error) => SequenceRefusal::Lost(error.clone()),
+            SequencePlace::GaveWay => SequenceRefusal::GaveWay,
         };
         self.live.remove(request.correlation_id());
-        if is_start { Ok((Found::Nowhere, false)) } else { Err(refusal) }
+        if is_start { Ok((FoundSequence::Nowhere, false)) } else { Err(refusal) }
     }
 
     /// The first request of a sequence.
@@ -223,11 +231,14 @@ impl<T: OfSequence> Sequences<T> {
         let free = if self.backlog.is_empty() { self.free_slot() } else { None };
         let Some((slot, instance)) = free else {
             let number = self.backlog.next_number();
-            self.live.insert(id, Live { place: Place::Backlog(number), owner, last_used: now });
+            self.live.insert(
+                id,
+                LiveSequence { place: SequencePlace::Backlog(number), owner, last_used: now },
+            );
             return self.push_to_backlog(request, number, now);
         };
-        let place = Place::Slot { instance, slot };
-        self.live.insert(id.clone(), Live { place, owner, last_used: now });
+        let place = SequencePlace::Slot { instance, slot };
+        self.live.insert(id.clone(), LiveSequence { place, owner, last_used: now });
         self.occupy(instance, slot, Some(id), now);
         self.push_to_slot(request, instance, slot, now)
     }
@@ -288,7 +299,7 @@ impl<T: OfSequence> Sequences<T> {
                 continue;
             }
             if is_open && let Some(live) = self.live.get_mut(&waiting.id) {
-                live.place = Place::Slot { instance, slot };
+                live.place = SequencePlace::Slot { instance, slot };
                 live.last_used = now;
             }
             self.occupy(instance, slot, is_open.then_some(waiting.id), now);
@@ -304,7 +315,7 @@ impl<T: OfSequence> Sequences<T> {
     /// Whether requests are still added to this sequence of the backlog.
     fn is_collected(&self, id: &CorrelationId, number: u64) -> bool {
         let live = self.live.get(id);
-        live.is_some_and(|live| matches!(live.place, Place::Backlog(n) if n == number))
+        live.is_some_and(|live| matches!(live.place, SequencePlace::Backlog(n) if n == number))
     }
 
     /// What this instance is to do now. `is_closed`: no more requests will come.

@@ -379,7 +379,7 @@ fn an_iterative_sequence_goes_on_until_its_request_does_not_come_back() {
                 .flatten()
                 .map(|step| {
                     let mut request = step.request.clone();
-                    super::super::OfSequence::continue_sequence(&mut request, now);
+                    super::super::SequenceRequest::continue_sequence(&mut request, now);
                     let again = (request.id == 1 && round < 2).then_some(request);
                     StepEnd { again, ..done(step) }
                 })
@@ -408,7 +408,7 @@ fn an_iterative_sequence_outlives_its_idle_time_between_its_own_steps() {
             .flatten()
             .map(|step| {
                 let mut request = step.request.clone();
-                super::super::OfSequence::continue_sequence(&mut request, now);
+                super::super::SequenceRequest::continue_sequence(&mut request, now);
                 StepEnd { again: (round < 2).then_some(request), ..done(step) }
             })
             .collect();

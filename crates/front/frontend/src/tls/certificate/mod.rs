@@ -16,7 +16,7 @@ mod lengths;
 /// Longest subject of a client. It becomes part of log lines and is compared with rules at each request.
 const MOST_SUBJECT: usize = 4096;
 
-pub struct Described {
+pub struct CertificateRequirement {
     pub subject: Box<str>,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
@@ -28,7 +28,7 @@ pub struct Described {
     pub is_version_1: bool,
 }
 
-pub fn read(der: &[u8]) -> Result<Described, String> {
+pub fn read(der: &[u8]) -> Result<CertificateRequirement, String> {
     let certificate = lengths::check(der)
         .and_then(|()| Certificate::from_der(der).map_err(|error| error.to_string()))
         .map_err(|error| format!("a certificate is malformed: {error}"))?;
@@ -38,7 +38,7 @@ pub fn read(der: &[u8]) -> Result<Described, String> {
         return Err(format!("the subject of a certificate is longer than {MOST_SUBJECT} bytes"));
     }
     let name = |name: &Name| name.to_der().unwrap_or_default();
-    Ok(Described {
+    Ok(CertificateRequirement {
         subject: subject.into(),
         not_before: fields.validity.not_before.to_system_time(),
         not_after: fields.validity.not_after.to_system_time(),

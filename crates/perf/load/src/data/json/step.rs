@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use super::{
     super::dataset::TensorData,
-    Members,
+    UnreadMembers,
     error::{JsonError, StepError},
     members,
     tensor::read_tensor,
-    wanted::Wanted,
+    wanted::ExpectedTensor,
 };
 
 /// Where in the data a step is.
@@ -26,7 +26,7 @@ impl StepReader {
     pub fn read(
         &self,
         step: &RawValue,
-        wanted: &[Wanted<'_>],
+        wanted: &[ExpectedTensor<'_>],
     ) -> Result<Vec<Option<TensorData>>, JsonError> {
         let members = members(step).ok_or_else(|| self.at(StepError::Malformed, None))?;
         let tensors: Result<Vec<_>, _> =
@@ -42,8 +42,8 @@ impl StepReader {
 
     fn tensor(
         &self,
-        members: &Members<'_>,
-        wanted: &Wanted<'_>,
+        members: &UnreadMembers<'_>,
+        wanted: &ExpectedTensor<'_>,
     ) -> Result<Option<TensorData>, JsonError> {
         match members.get(wanted.name) {
             Some(tensor) => {

@@ -4,7 +4,7 @@ use galatea_perf_types::model::{InputInfo, OutputInfo};
 use galatea_types::DataType;
 
 /// A tensor of the model that the step may hold.
-pub(super) struct Wanted<'a> {
+pub(super) struct ExpectedTensor<'a> {
     pub name: &'a str,
     pub data_type: DataType,
     /// Without the batch dimension; -1 where it may vary.
@@ -14,7 +14,7 @@ pub(super) struct Wanted<'a> {
     pub needs_shape: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ExpectedTensor<'a> {
     pub fn input(info: &'a InputInfo) -> Self {
         let InputInfo { name, data_type, shape, optional, .. } = info;
         Self { name, data_type: *data_type, shape, optional: *optional, needs_shape: true }

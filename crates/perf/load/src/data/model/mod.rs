@@ -34,7 +34,8 @@ pub async fn model_info<F>(
 where
     F: AsyncFnMut(&str, &str) -> galatea_types::Result<ModelConfigFacts>,
 {
-    let mut inner = Inner { read_config: &mut read_config, any_sequence: false, any_cache: false };
+    let mut inner =
+        ComposingModels { read_config: &mut read_config, any_sequence: false, any_cache: false };
     let composing = inner.composing(config, &settings.bls_composing_models).await?;
     let (any_sequence, any_cache) = (inner.any_sequence, inner.any_cache);
     let is_batched = config.max_batch_size > 0;
@@ -119,13 +120,13 @@ fn own_shape(tensor: &TensorMetadata, is_batched: bool) -> Vec<i64> {
 }
 
 /// The models inside the model.
-struct Inner<'a, F> {
+struct ComposingModels<'a, F> {
     read_config: &'a mut F,
     any_sequence: bool,
     any_cache: bool,
 }
 
-impl<F> Inner<'_, F>
+impl<F> ComposingModels<'_, F>
 where
     F: AsyncFnMut(&str, &str) -> galatea_types::Result<ModelConfigFacts>,
 {

@@ -37,7 +37,7 @@ pub struct Requests {
     input_format: TensorFormat,
     output_format: TensorFormat,
     slices: Option<Slices>,
-    made: Vec<Vec<Made>>,
+    made: Vec<Vec<MadeRequests>>,
     keeps_templates: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Slices {
 }
 
 #[derive(Default)]
-struct Made {
+struct MadeRequests {
     template: OnceLock<Arc<InferTemplate>>,
     expected: OnceLock<Vec<ExpectedOutput>>,
 }
@@ -61,7 +61,7 @@ impl Requests {
         let data = read_data(&settings.data, model, console)?;
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);
         check_batches(&data, model, batch_size).map_err(bad_requests)?;
-        let steps = |stream: &Vec<Step>| stream.iter().map(|_| Made::default()).collect();
+        let steps = |stream: &Vec<Step>| stream.iter().map(|_| MadeRequests::default()).collect();
         Ok(Self {
             made: data.streams.iter().map(steps).collect(),
             keeps_templates: kept_bytes(&data, batch_size) <= KEPT_BYTES,
@@ -83,7 +83,7 @@ impl Requests {
             );
         }
         self.slices = Some(slices.clone());
-        self.made.iter_mut().flatten().for_each(|made| *made = Made::default());
+        self.made.iter_mut().flatten().for_each(|made| *made = MadeRequests::default());
     }
 
     fn make(&self, stream: usize, step: usize) -> Arc<InferTemplate> {
@@ -150,7 +150,7 @@ impl Requests {
         batch.into_iter().chain(shape.iter().copied()).collect()
     }
 
-    fn made(&self, stream: usize, step: usize) -> Option<&Made> {
+    fn made(&self, stream: usize, step: usize) -> Option<&MadeRequests> {
         self.made.get(stream)?.get(step)
     }
 }

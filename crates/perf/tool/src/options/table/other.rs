@@ -6,7 +6,7 @@ use galatea_command_line::{Occurrence, set};
 
 use super::{
     super::{
-        given::Given,
+        given::GivenOptions,
         reading::{at_least, choice, failed, file_name},
     },
     row::{Outcome, Row, switch, value},
@@ -90,7 +90,7 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// Levels add up as perf_analyzer's help has it (its program keeps only the last); OFF goes alone.
-fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
+fn trace_level(given: &mut GivenOptions, text: &Occurrence) -> Outcome {
     let choices = [("OFF", "OFF"), ("TIMESTAMPS", "TIMESTAMPS"), ("TENSORS", "TENSORS")];
     let available = "The available options are 'OFF', 'TIMESTAMPS', or 'TENSORS'.";
     let level = choice(text, &choices, available)?;
@@ -101,7 +101,7 @@ fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
 }
 
 /// Numbers travel as text in the trace extension.
-fn set_trace(given: &mut Given, field: &str, value: impl ToString) -> Outcome {
+fn set_trace(given: &mut GivenOptions, field: &str, value: impl ToString) -> Outcome {
     given.settings.trace.fields.insert(field.to_owned(), vec![value.to_string()]);
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use galatea_command_line::{Kind, Occurrence, OptionRow};
 
-use super::super::{error::OptionError, given::Given};
+use super::super::{error::OptionError, given::GivenOptions};
 
-pub type Row = OptionRow<Given>;
+pub type Row = OptionRow<GivenOptions>;
 
 /// What a closure of the table returns.
 pub type Outcome = Result<(), OptionError>;
 
-type Store = fn(&mut Given, &Occurrence) -> Outcome;
+type Store = fn(&mut GivenOptions, &Occurrence) -> Outcome;
 
 /// An option with a value; `form` is the help's name for it.
 pub const fn value(

@@ -17,14 +17,14 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where keys come from.
-pub(super) enum Keys {
+pub(super) enum KeyOrigin {
     /// No tokens are taken.
     None,
     File(WatchedFile),
     Url(FetchedKeys),
 }
 
-impl Keys {
+impl KeyOrigin {
     /// As the policy in the file `policy_path` says: a path in it is relative to its folder.
     pub fn of(policy: &Policy, policy_path: &Path) -> Self {
         match policy.jwt().map(|rules| &rules.keys) {

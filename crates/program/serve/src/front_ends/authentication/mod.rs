@@ -87,16 +87,16 @@ fn tell(policy: &Policy, what: &str) {
 
 /// A thread that keeps the policy up to date until this is dropped.
 pub struct PolicyWatch {
-    orders: Sender<Order>,
+    orders: Sender<ReloadOrder>,
 }
 
 /// Asks the thread of a [`PolicyWatch`] to read the policy and its keys now.
 #[derive(Clone)]
-pub struct PolicyReload(Sender<Order>);
+pub struct PolicyReload(Sender<ReloadOrder>);
 
 /// One thing that the thread is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ReloadOrder {
     Reload,
     End,
 }
@@ -119,14 +119,14 @@ impl PolicyReload {
     /// Has the policy read, whether its file has changed or not. One line tells of the outcome.
     pub fn send(&self) {
         // After the end of the thread there is nothing to reload.
-        let _ = self.0.send(Order::Reload);
+        let _ = self.0.send(ReloadOrder::Reload);
     }
 }
 
 impl Drop for PolicyWatch {
     fn drop(&mut self) {
         // The thread is not waited for: it may be in a fetch. It holds nothing that the exit needs.
-        let _ = self.orders.send(Order::End);
+        let _ = self.orders.send(ReloadOrder::End);
     }
 }
 
@@ -150,7 +150,7 @@ impl AppliedPolicy {
         Ok(Self { gate, policy: file, keys, environment: environment.clone() })
     }
 
-    fn run(&mut self, orders: &Receiver<Order>) {
+    fn run(&mut self, orders: &Receiver<ReloadOrder>) {
         loop {
             self.look_at_policy();
             let unknown = self.gate.unknown_signing_keys();
@@ -161,9 +161,9 @@ impl AppliedPolicy {
                 log::info!("authentication: {count} keys of the issuer of tokens");
             }
             match orders.recv_timeout(INTERVAL) {
-                Ok(Order::Reload) => self.reload(),
+                Ok(ReloadOrder::Reload) => self.reload(),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(ReloadOrder::End) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }

@@ -207,7 +207,7 @@ impl Simulation {
             instance.sent += 1;
             let (number, waiting) = (instance.sent, instance.worker.clone());
             self.send(index, number, request.arrival as usize);
-            self.queue.handed_over(index, HandedOver { request, number, waiting });
+            self.queue.handed_over(index, PrefetchedRequest { request, number, waiting });
         }
     }
 
