@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, ffi::CString};
 
 use bytes::Bytes;
-use galatea_backend::batching::{Content, Joined, ModelOutput};
+use galatea_backend::batching::{Content, JoinedInput, ModelOutput};
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Result, Shape};
 
 use crate::{
@@ -81,7 +81,7 @@ impl BoundRun {
     }
 
     /// Whether this run takes inputs of these shapes for these outputs. It has the inputs then.
-    fn takes(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> bool {
+    fn takes(&mut self, joined: &[Option<JoinedInput<'_>>], wanted: &[usize]) -> bool {
         if self.key.wanted != wanted {
             return false;
         }
@@ -171,7 +171,11 @@ impl BoundRuns {
     }
 
     /// The one from these inputs, with which it is filled, to these outputs.
-    pub fn take(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> Option<BoundRun> {
+    pub fn take(
+        &mut self,
+        joined: &[Option<JoinedInput<'_>>],
+        wanted: &[usize],
+    ) -> Option<BoundRun> {
         let found = self.runs.iter_mut().rposition(|run| run.takes(joined, wanted))?;
         Some(self.runs.remove(found))
     }
@@ -192,7 +196,7 @@ impl BoundRuns {
     }
 
     /// The inputs, where a run of their kind may come to stay.
-    pub fn candidate(&self, joined: &[Option<Joined<'_>>]) -> Option<Vec<RunInput>> {
+    pub fn candidate(&self, joined: &[Option<JoinedInput<'_>>]) -> Option<Vec<RunInput>> {
         if self.is_off {
             return None;
         }

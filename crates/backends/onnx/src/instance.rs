@@ -4,13 +4,13 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, other_type},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, other_type},
 };
 use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{
-    bound_run::{BoundRun, BoundRuns, Given},
+    bound_run::{BoundRun, BoundRuns, RunInput},
     model::{Device, OnnxModel, no_instance},
     ort::{Value, ValueKind},
     sessions::SessionUse,
@@ -34,7 +34,7 @@ pub(crate) struct Values {
     /// Each with the number of its input.
     values: Vec<(usize, Value)>,
     /// The same, where runs like it may come to have tensors that stay.
-    candidate: Option<Vec<Given>>,
+    candidate: Option<Vec<RunInput>>,
 }
 
 pub(crate) enum Outputs {
@@ -70,7 +70,7 @@ impl GroupRunner for OnnxInstance {
     }
 
     /// An optional input that no request brought is left out: the model's own value holds.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Inputs> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, wanted: &[usize]) -> Result<Inputs> {
         if let Some(run) = self.bound.borrow_mut().take(&joined, wanted) {
             return Ok(Inputs::Bound(run));
         }
@@ -148,9 +148,9 @@ impl OnnxInstance {
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    fn values(&self, given: &[Given]) -> Result<Vec<(usize, Value)>> {
+    fn values(&self, given: &[RunInput]) -> Result<Vec<(usize, Value)>> {
         let library = &self.model.library;
-        let value = |(number, shape, data): &Given| {
+        let value = |(number, shape, data): &RunInput| {
             let none = || Error::internal(format!("the model has no input {number}"));
             let data_type = self.model.inputs.get(*number).ok_or_else(none)?.spec.data_type;
             Ok((*number, Value::over(library, data.clone(), shape, data_type)?))
@@ -158,7 +158,7 @@ impl OnnxInstance {
         given.iter().map(value).collect()
     }
 
-    fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {
+    fn value(&self, binding: &TensorBinding, joined: JoinedInput<'_>) -> Result<Value> {
         let library = &self.model.library;
         let over = |data| Value::over(library, data, &joined.shape, binding.spec.data_type);
         match joined.content {

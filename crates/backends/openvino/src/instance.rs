@@ -5,7 +5,7 @@ use std::{cell::RefCell, sync::Arc};
 use bytes::Bytes;
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, missing, other_type},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, missing, other_type},
 };
 use galatea_config::{InstanceKind, ModelConfig};
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
@@ -66,10 +66,10 @@ impl OpenVinoInstance {
         Ok(Self { model, request, large_outputs, own_inputs })
     }
 
-    fn input(&self, binding: &Binding, joined: Joined<'_>) -> Result<Input> {
+    fn input(&self, binding: &Binding, joined: JoinedInput<'_>) -> Result<Input> {
         let library = &self.model.library;
         let data_type = binding.spec.data_type;
-        let Joined { shape, content, .. } = joined;
+        let JoinedInput { shape, content, .. } = joined;
         if let Content::Elements(data) = &content {
             narrowing::check(&binding.spec, data)?;
         }
@@ -165,7 +165,7 @@ impl GroupRunner for OpenVinoInstance {
         binding.is_some_and(|binding| binding.info.dims.as_ref().is_some_and(Vec::is_empty))
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Inputs> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Inputs> {
         let model = &*self.model;
         let mut items = None;
         let mut all: Vec<Option<Input>> = model.inputs.iter().map(|_| None).collect();

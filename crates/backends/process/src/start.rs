@@ -6,7 +6,7 @@ use galatea_backend::InstanceAlarm;
 use galatea_types::Result;
 use galatea_worker::{
     ArenaLimits, Connection, MemoryRules, Message, Program, Services, WorkLimits, Worker,
-    WorkerIdentity, WorkerOptions, wire::Malformed,
+    WorkerIdentity, WorkerOptions, wire::ProtocolError,
 };
 
 use crate::{
@@ -95,8 +95,8 @@ impl ChildProgram {
 pub(crate) struct NoServices;
 
 impl Services for NoServices {
-    fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
-        Err(Malformed("its kind is unknown"))
+    fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), ProtocolError> {
+        Err(ProtocolError("its kind is unknown"))
     }
 
     fn end(&self) {}

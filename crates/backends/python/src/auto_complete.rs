@@ -14,7 +14,7 @@ use crate::{
     package::Package,
     services::PythonServices,
     settings::{self, Settings},
-    start::{self, Start},
+    start::{self, WorkerStart},
     worker_rules::{ModelControlRule, ModelFolders},
 };
 
@@ -46,8 +46,8 @@ pub(crate) fn complete(
     )?;
     let folders =
         ModelFolders { model: context.model_dir, version: context.version_dir, code: &file };
-    let Start { program, temporary: _temporary } =
-        Start::new(&environment, package, &folders, defaults)?;
+    let WorkerStart { program, temporary: _temporary } =
+        WorkerStart::new(&environment, package, &folders, defaults)?;
     let isolation = start::isolation(&program);
     let mut worker = Worker::start(WorkerOptions {
         identity: start::identity(context.model_name.into(), context.version, None),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared};
 use galatea_config::{ConfigDraft, Diagnostic, ModelConfig, Place};
 use galatea_types::{Code, Environment, Error, Result};
 
@@ -85,7 +85,7 @@ impl Inspector for PythonInspector {
                  loaded only",
                 context.model_name
             );
-            return Err(CannotTell(text).into());
+            return Err(NotDeclared(text).into());
         }
         Ok(config)
     }

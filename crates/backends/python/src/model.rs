@@ -13,7 +13,7 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{Diagnostic, FieldPath, InstanceKind, ModelConfig, to_json};
 use galatea_types::{Code, Result};
 use galatea_worker::{
-    LogLevels, MemoryRules, Program, ToldOutputs, Worker, WorkerInstance, WorkerList,
+    LogLevels, MemoryRules, Program, ReportedOutputs, Worker, WorkerInstance, WorkerList,
     WorkerOptions,
     wire::{INLINE_LIMIT, kind},
 };
@@ -25,7 +25,7 @@ use crate::{
     package::Package,
     services::{PythonServices, ReadinessQueries},
     settings::{self, Settings},
-    start::{self, Start},
+    start::{self, WorkerStart},
     temporary_folder::TemporaryFolder,
     worker_rules::{ModelControlRule, ModelFolders, WorkerRules},
 };
@@ -49,7 +49,7 @@ pub(crate) struct PythonModel {
     model_control: ModelControlRule,
     workers: WorkerList<PythonServices>,
     rules: WorkerRules,
-    told_outputs: Arc<ToldOutputs>,
+    told_outputs: Arc<ReportedOutputs>,
 }
 
 impl PythonModel {
@@ -79,7 +79,7 @@ impl PythonModel {
         log::info!("model '{}' runs in {}", config.name(), environment.description);
         let folders =
             ModelFolders { model: &context.model_dir, version: &context.version_dir, code: &file };
-        let start = Start::new(&environment, &package, &folders, defaults)?;
+        let start = WorkerStart::new(&environment, &package, &folders, defaults)?;
         Ok(Self {
             model_control: defaults.rules.model_control(config.name()),
             uses_senders: config.is_decoupled()

@@ -6,7 +6,7 @@ use galatea_backend::misconfigured;
 use galatea_config::FieldPath;
 use galatea_types::{Code, Error};
 
-use crate::torch::Place;
+use crate::torch::ModuleDevice;
 
 /// Why the file of a model cannot be loaded.
 pub(crate) fn refused(
@@ -18,7 +18,7 @@ pub(crate) fn refused(
     Error::internal(format!("failed to load model '{model}': {cause} ('{path}')"))
 }
 
-pub(crate) fn no_instance_group(model: &str, place: Place) -> Error {
+pub(crate) fn no_instance_group(model: &str, place: ModuleDevice) -> Error {
     Error::internal(format!("model '{model}' has no instance group for {place:?}"))
 }
 

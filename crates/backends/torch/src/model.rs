@@ -15,7 +15,7 @@ use crate::{
     naming::{self, Inputs},
     places::Places,
     settings::Settings,
-    torch::{Library, Module, Place, scalar_type_of},
+    torch::{Library, Module, ModuleDevice, scalar_type_of},
 };
 
 pub(crate) struct TorchModel {
@@ -52,7 +52,7 @@ impl TorchModel {
     }
 
     /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
-    pub fn module(&self, place: Place) -> Result<Arc<Module>> {
+    pub fn module(&self, place: ModuleDevice) -> Result<Arc<Module>> {
         self.modules.take((self.config.name(), place), self.settings.shares_state, || {
             load_module(&self.library, &self.config, &self.path, place, &self.settings)
         })
@@ -60,7 +60,7 @@ impl TorchModel {
 
     /// Whether these instances are at the places it was loaded for, and at no other ones.
     pub fn has_places(&self, instances: &[InstanceSpec]) -> bool {
-        let wanted: BTreeSet<Place> = instances.iter().map(place_of).collect();
+        let wanted: BTreeSet<ModuleDevice> = instances.iter().map(place_of).collect();
         wanted.iter().eq(self.modules.places())
     }
 
@@ -74,7 +74,7 @@ fn load_module(
     library: &Arc<Library>,
     config: &ModelConfig,
     path: &Path,
-    place: Place,
+    place: ModuleDevice,
     settings: &Settings,
 ) -> Result<Module> {
     Module::load(library, path, place, settings.switches)
@@ -145,20 +145,20 @@ fn check_type(config: &ModelConfig, what: &'static str, spec: &TensorSpec) -> Re
 }
 
 /// Where the model's instances run, each place once.
-pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
+pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<ModuleDevice>> {
     let mut places = Vec::new();
     for group in config.instance_groups() {
         match group.kind {
-            InstanceKind::Cpu => places.push(Place::Cpu),
-            InstanceKind::Model => places.push(Place::AsSaved),
+            InstanceKind::Cpu => places.push(ModuleDevice::Cpu),
+            InstanceKind::Model => places.push(ModuleDevice::AsSaved),
             InstanceKind::Gpu => {
                 group.gpus.iter().try_for_each(|&gpu| check_gpu(config, group, gpu, library))?;
-                places.extend(group.gpus.iter().map(|&gpu| Place::Gpu(gpu)));
+                places.extend(group.gpus.iter().map(|&gpu| ModuleDevice::Gpu(gpu)));
             }
         }
     }
     if places.is_empty() {
-        places.push(Place::Cpu);
+        places.push(ModuleDevice::Cpu);
     }
     places.sort_unstable();
     places.dedup();
@@ -178,11 +178,11 @@ fn check_gpu(
     Err(no_gpu(config.name(), (&group.name, gpu), (&library.version, devices)))
 }
 
-pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
+pub(crate) fn place_of(spec: &InstanceSpec) -> ModuleDevice {
     match spec.kind {
-        InstanceKind::Cpu => Place::Cpu,
-        InstanceKind::Gpu => Place::Gpu(spec.device_id),
-        InstanceKind::Model => Place::AsSaved,
+        InstanceKind::Cpu => ModuleDevice::Cpu,
+        InstanceKind::Gpu => ModuleDevice::Gpu(spec.device_id),
+        InstanceKind::Model => ModuleDevice::AsSaved,
     }
 }
 

@@ -7,11 +7,11 @@ use std::{
 
 use galatea_types::{LockExt, Result};
 
-use crate::{load_error::no_instance_group, torch::Place};
+use crate::{load_error::no_instance_group, torch::ModuleDevice};
 
 /// Modules or containers by their places.
 pub(crate) struct Places<T> {
-    all: BTreeMap<Place, Loaded<T>>,
+    all: BTreeMap<ModuleDevice, Loaded<T>>,
     /// Whether instances would see each other's state in one, so that each has one of its own.
     are_apart: fn(&T) -> bool,
 }
@@ -24,18 +24,18 @@ struct Loaded<T> {
 
 impl<T> Places<T> {
     pub fn load(
-        places: &[Place],
+        places: &[ModuleDevice],
         are_apart: fn(&T) -> bool,
-        load: impl Fn(Place) -> Result<T>,
+        load: impl Fn(ModuleDevice) -> Result<T>,
     ) -> Result<Self> {
-        let load = |&place: &Place| {
+        let load = |&place: &ModuleDevice| {
             let (shared, is_taken) = (Arc::new(load(place)?), Mutex::new(false));
             Ok((place, Loaded { shared, is_taken }))
         };
         Ok(Self { all: places.iter().map(load).collect::<Result<_>>()?, are_apart })
     }
 
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &ModuleDevice> {
         self.all.keys()
     }
 
@@ -52,7 +52,7 @@ impl<T> Places<T> {
     /// which `load` makes.
     pub fn take(
         &self,
-        (model, place): (&str, Place),
+        (model, place): (&str, ModuleDevice),
         shares_state: bool,
         load: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {

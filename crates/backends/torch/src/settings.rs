@@ -4,12 +4,12 @@ use galatea_backend::{LoadContext, Settings as Source};
 use galatea_config::ModelConfig;
 use galatea_types::Result;
 
-use crate::torch::{Library, Setting, Switches};
+use crate::torch::{Library, RunSettings, Setting};
 
 /// What a model's parameters ask for (Triton's names).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    pub switches: Switches,
+    pub switches: RunSettings,
     /// One module for all instances on a device although it writes to what it holds; they then take turns.
     pub shares_state: bool,
     pub cleans_cache: bool,
@@ -31,7 +31,7 @@ impl Settings {
     fn read(source: &Source<'_>) -> Result<Self> {
         let is_on = |key, default| source.boolean(key).map(|said| said.unwrap_or(default));
         Ok(Self {
-            switches: Switches {
+            switches: RunSettings {
                 inference_mode: is_on("INFERENCE_MODE", true)?,
                 optimization: !is_on("DISABLE_OPTIMIZED_EXECUTION", false)?,
             },

@@ -15,8 +15,8 @@ use crate::{
     printed::PrintedLines,
     process::{OutputPipes, Process},
     process_tree::memory_of_tree,
-    transport::{Message, Received},
-    watchdog::{Look, ReplaceReason, Watchdog, is_stopped},
+    transport::{Message, SocketRead},
+    watchdog::{ReplaceReason, Watchdog, WorkerSnapshot, is_stopped},
     wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
@@ -141,9 +141,9 @@ impl<S: Services> EventThread<S> {
     fn handle_events(&mut self, limit: usize) -> Result<(), ProtocolError> {
         for _ in 0..limit {
             let length = match self.connection.channels.try_receive_event(&mut self.buffer) {
-                Ok(Received::Packet(length)) => length,
-                Ok(Received::Nothing) => return Ok(()),
-                Ok(Received::End) | Err(_) => return self.expect_exit_after_close(),
+                Ok(SocketRead::Packet(length)) => length,
+                Ok(SocketRead::Nothing) => return Ok(()),
+                Ok(SocketRead::End) | Err(_) => return self.expect_exit_after_close(),
             };
             let packet = self.buffer.get(..length).unwrap_or_default();
             let connection = &self.connection;
@@ -193,7 +193,7 @@ impl<S: Services> EventThread<S> {
     fn watch(&mut self, elapsed: Duration) {
         let Connection { lifecycle, requests, channels, limits, .. } = &*self.connection;
         let process = lifecycle.process().map(Process::id);
-        let overdue = self.watchdog.look(Look {
+        let overdue = self.watchdog.look(WorkerSnapshot {
             elapsed,
             is_busy: requests.has_any() && !channels.has_reply(),
             progress: requests.progress(),

@@ -13,11 +13,11 @@ use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
     execution::{Execution, ExecutionReply, Reply},
-    pace::Pace,
+    pace::ExecutionTimes,
     requests::ActiveRequests,
     sent::{SentExecution, SentExecutions},
     transport::ReceiveError,
-    worker::{Wait, Worker},
+    worker::{ReplyWait, Worker},
 };
 
 /// One worker and what is needed to send it requests.
@@ -29,16 +29,16 @@ pub struct WorkerInstance<S: Services> {
     /// Requests may come back to be executed again.
     is_iterative: bool,
     /// Those of the execution under way that were taken out, where they may come back.
-    taken: Vec<TakenRequest>,
+    taken: Vec<RunningRequest>,
     worker: Worker<S>,
     encoder: BatchEncoder,
     /// What was sent and has no reply yet.
     sent: Arc<SentExecutions<S>>,
-    pace: Pace,
+    pace: ExecutionTimes,
 }
 
 /// A request that was taken out of its batch.
-struct TakenRequest {
+struct RunningRequest {
     index: usize,
     key: u64,
     request: PreparedRequest,
@@ -67,7 +67,7 @@ impl<S: Services> WorkerInstance<S> {
             worker,
             encoder: BatchEncoder::new(config, version),
             sent,
-            pace: Pace::default(),
+            pace: ExecutionTimes::default(),
         }
     }
 
@@ -100,7 +100,12 @@ impl<S: Services> WorkerInstance<S> {
     }
 
     /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
-    fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
+    fn send(
+        &self,
+        batch: &Batch,
+        execution: Execution,
+        wait: ReplyWait,
+    ) -> Result<Option<Execution>> {
         let sent =
             SentExecution { number: batch.number(), execution, wait, bytes: byte_size(batch) };
         self.sent.send(sent, &self.encoder.message)
@@ -158,7 +163,7 @@ impl<S: Services> WorkerInstance<S> {
         for &(index, key) in sent {
             let Some(TakenRequest { request, responder }) = batch.take(index) else { continue };
             if self.is_iterative {
-                self.taken.push(TakenRequest { index, key, request });
+                self.taken.push(RunningRequest { index, key, request });
             }
             self.requests().attach(key, responder);
         }
@@ -170,7 +175,7 @@ impl<S: Services> WorkerInstance<S> {
             // It was not kept, because the model is not configured for that.
             return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
         };
-        let TakenRequest { index, request, .. } = self.taken.swap_remove(position);
+        let RunningRequest { index, request, .. } = self.taken.swap_remove(position);
         if let Some(responder) = self.requests().take_back(key) {
             batch.put_back(index, TakenRequest { request, responder });
         }
@@ -280,9 +285,9 @@ fn byte_size(batch: &Batch) -> usize {
 }
 
 /// A model that called this one waits for every wake-up; the client of a request notices none.
-fn wait(batch: &Batch) -> Wait {
+fn wait(batch: &Batch) -> ReplyWait {
     match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
-        true => Wait::SpinThenSleep,
-        false => Wait::Sleep,
+        true => ReplyWait::SpinThenSleep,
+        false => ReplyWait::Sleep,
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_telemetry::logger::{self, Printed};
+use galatea_telemetry::logger::{self, ModelOutput};
 use log::Level;
 
 use crate::lifecycle::WorkerIdentity;
@@ -88,7 +88,7 @@ impl<R: Read> PrintedLines<R> {
             logger::print_of_model(
                 self.level,
                 (&*identity.model, identity.version),
-                Printed::Bytes(&self.start),
+                ModelOutput::Bytes(&self.start),
             );
             self.start.clear();
         }
@@ -134,7 +134,7 @@ impl<R: Read> PrintedLines<R> {
         logger::print_of_model(
             self.level,
             (&*identity.model, identity.version),
-            Printed::Line(&line),
+            ModelOutput::Line(&line),
         );
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();

@@ -5,14 +5,14 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_backend::{TakenBack, WaitingBatches};
+use galatea_backend::{ReturnedRequests, WaitingBatches};
 use galatea_types::{LockExt as _, Result};
 
 use crate::{
     connection::{Connection, Services},
     execution::Execution,
     wire::OutgoingMessage,
-    worker::Wait,
+    worker::ReplyWait,
 };
 
 pub(crate) struct SentExecution {
@@ -20,7 +20,7 @@ pub(crate) struct SentExecution {
     pub number: usize,
     pub execution: Execution,
     /// How its reply is waited for.
-    pub wait: Wait,
+    pub wait: ReplyWait,
     /// Of its tensors.
     pub bytes: usize,
 }
@@ -85,7 +85,7 @@ impl<S: Services> SentExecutions<S> {
 /// The server keeps a second descriptor of the worker's end of the socket and receives from it: whatever is received there
 /// the worker has not read, and will not.
 impl<S: Services> WaitingBatches for SentExecutions<S> {
-    fn take_first_back(&self, from: usize) -> TakenBack {
+    fn take_first_back(&self, from: usize) -> ReturnedRequests {
         let Connection { channels, lifecycle, .. } = &*self.connection;
         let mut state = self.state.lock_unpoisoned();
         let State { sent, packet } = &mut *state;
@@ -94,15 +94,15 @@ impl<S: Services> WaitingBatches for SentExecutions<S> {
             // With the first one in our hands the worker could read the one behind it instead. One that has ended reads
             // none.
             if !is_wanted && !lifecycle.is_dead() {
-                return TakenBack::NotYet;
+                return ReturnedRequests::NotYet;
             }
-            let Some(id) = channels.take_unread(packet) else { return TakenBack::Nothing };
+            let Some(id) = channels.take_unread(packet) else { return ReturnedRequests::Nothing };
             let is_taken = |s: &SentExecution| s.execution.id == id && s.number >= from;
             if let Some(taken) = sent.iter().position(is_taken).and_then(|p| sent.remove(p)) {
                 taken.execution.withdraw(&self.connection);
-                return TakenBack::Batch(taken.number);
+                return ReturnedRequests::Batch(taken.number);
             }
         }
-        TakenBack::Nothing
+        ReturnedRequests::Nothing
     }
 }

@@ -16,7 +16,7 @@ use rustix::{
 use crate::{
     log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
-    transport::{Channels, Message, Received},
+    transport::{Channels, Message, SocketRead},
     waker::EventThreadWaker,
     wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
@@ -119,11 +119,11 @@ impl Events {
                 self.channels.send_releases();
             }
             match self.channels.try_receive_event(&mut buffer) {
-                Ok(Received::Packet(length)) => {
+                Ok(SocketRead::Packet(length)) => {
                     self.handle(buffer.get(..length).unwrap_or_default())
                 }
-                Ok(Received::Nothing) => {}
-                Ok(Received::End) | Err(_) => return,
+                Ok(SocketRead::Nothing) => {}
+                Ok(SocketRead::End) | Err(_) => return,
             }
         }
     }

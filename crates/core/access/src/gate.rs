@@ -10,7 +10,7 @@ use galatea_types::Identity;
 
 use crate::{
     action::Action,
-    credentials::{Credentials, Sent},
+    credentials::{Credentials, SentCredential},
     digest::Digest,
     grantee::{Grantee, IdentityProof},
     jwt::{Cache, KeySet},
@@ -73,8 +73,8 @@ impl State {
             return Ok(anybody.clone());
         }
         let grantee = match credentials.sent()? {
-            Sent::Secret(secret) => self.owner_of(&secret, now)?,
-            Sent::Certificate(subject) => self.of_certificate(subject, now)?,
+            SentCredential::Secret(secret) => self.owner_of(&secret, now)?,
+            SentCredential::Certificate(subject) => self.of_certificate(subject, now)?,
         };
         if grantee.has_expired(now) {
             return Err(AuthFailure::Expired);

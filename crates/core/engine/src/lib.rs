@@ -44,7 +44,7 @@ pub use backend_registry::{BackendRegistry, InspectorRegistry, Registry};
 pub use backend_settings::BackendSettings;
 pub use control::Control;
 pub use engine::Engine;
-pub use galatea_scheduler::{ExecutionRules, Hold, RateLimiter, ResourceSupply};
+pub use galatea_scheduler::{ExecutionRules, RateLimiter, ResourceSupply, TestHold};
 pub use index::IndexEntry;
 pub use inspect::{Finding, Inspection, complete, inspect};
 pub use manager::PollOutcome;

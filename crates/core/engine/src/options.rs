@@ -6,7 +6,7 @@ use galatea_backend::Devices;
 use galatea_config::MissingGpus;
 use galatea_gpu::SharedGpuMetrics;
 use galatea_response_cache::ResponseCache;
-use galatea_scheduler::{ExecutionRules, Hold};
+use galatea_scheduler::{ExecutionRules, TestHold};
 use galatea_telemetry::metrics::MetricsOptions;
 use galatea_types::{Clock, MemoryBudget};
 
@@ -66,7 +66,7 @@ pub struct EngineOptions {
     pub devices: Devices,
     /// No model executes anything until so many requests are queued for it. Triton's test suite needs it, to form batches
     /// deterministically.
-    pub hold: Hold,
+    pub hold: TestHold,
     /// Instances of a model are started one after the other, and not all at the same time.
     pub starts_instances_one_by_one: bool,
     /// What limits the executions of models, and where their threads run: by default nothing does.
@@ -113,7 +113,7 @@ impl Default for EngineOptions {
             metrics: MetricsOptions::default(),
             gpus: GpuOptions::default(),
             devices: Devices::default(),
-            hold: Hold::default(),
+            hold: TestHold::default(),
             starts_instances_one_by_one: false,
             execution: ExecutionRules::default(),
             response_cache: None,

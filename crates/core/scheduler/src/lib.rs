@@ -44,5 +44,5 @@ pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;
-pub use sequence::Hold;
+pub use sequence::TestHold;
 pub use sequence_memory::SequenceMemory;

@@ -7,7 +7,7 @@ use galatea_types::CorrelationId;
 
 use crate::{
     queue::{Extent, JoinRules, Placement, Queued},
-    sequence::OfSequence,
+    sequence::SequenceRequest,
 };
 
 /// A queued request with its place in the order of arrival.
@@ -59,7 +59,7 @@ impl Queued for QueuedRequest {
     }
 }
 
-impl OfSequence for QueuedRequest {
+impl SequenceRequest for QueuedRequest {
     type States = SequenceStates;
 
     fn state_bytes(states: &SequenceStates) -> usize {

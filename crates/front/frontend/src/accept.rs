@@ -14,7 +14,7 @@ use crate::{
     listener::Listener,
     repeated_log::RepeatedLog,
     socket::DetachedSocket,
-    stage::Stage,
+    stage::ShutdownStage,
 };
 
 /// How long to wait after a failed accept, at first and at most. The usual cause is that the process is out of file
@@ -41,9 +41,9 @@ pub(crate) struct Acceptor {
     pub name: &'static str,
     pub listener: Listener,
     pub workers: Vec<WorkerLink>,
-    pub stage: watch::Receiver<Stage>,
+    pub stage: watch::Receiver<ShutdownStage>,
     /// No connections are accepted from this stage on.
-    pub stops_at: Stage,
+    pub stops_at: ShutdownStage,
     pub limits: Arc<ConnectionLimits>,
     pub uses_reserve: bool,
     pub framing: Framing,

@@ -19,9 +19,9 @@ use crate::{
     in_flight::InFlight,
     listener::Listener,
     protocol::Protocol,
-    stage::Stage,
+    stage::ShutdownStage,
     transport::Transport,
-    worker::{Service, Worker},
+    worker::{ConnectionService, Worker},
 };
 
 /// After so many polls of connections that have work at hand a thread looks which others have become ready: one poll may
@@ -51,7 +51,7 @@ pub struct FrontEnd {
     in_flight: Arc<InFlight>,
     /// Of each worker.
     connections: Vec<Arc<InFlight>>,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<ShutdownStage>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -67,7 +67,7 @@ impl FrontEnd {
             options;
         let address = listener.local_addr()?;
         listener.set_nonblocking()?;
-        let (sender, stage) = watch::channel(Stage::Serving);
+        let (sender, stage) = watch::channel(ShutdownStage::Serving);
         let mut front_end = Self {
             name,
             address,
@@ -77,8 +77,11 @@ impl FrontEnd {
             threads: Vec::new(),
         };
         let framing = protocol.framing();
-        let service =
-            Service { name, protocol: Arc::new(protocol), transport: Arc::new(transport) };
+        let service = ConnectionService {
+            name,
+            protocol: Arc::new(protocol),
+            transport: Arc::new(transport),
+        };
         let (mut links, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..thread_count.max(1) {
             let (sender, incoming) = mpsc::unbounded_channel();
@@ -92,7 +95,8 @@ impl FrontEnd {
             let (service, stage) = (service.clone(), stage.clone());
             workers.push(Worker { runtime, incoming, service, stage });
         }
-        let stops_at = if accepts_while_draining { Stage::Closing } else { Stage::Draining };
+        let stops_at =
+            if accepts_while_draining { ShutdownStage::Closing } else { ShutdownStage::Draining };
         let acceptor = Acceptor {
             name,
             listener,
@@ -141,13 +145,13 @@ impl FrontEnd {
     /// new ones are not accepted, unless they are to read that requests are refused.
     pub fn drain(&self) {
         self.in_flight.drain();
-        self.advance_to(Stage::Draining);
+        self.advance_to(ShutdownStage::Draining);
     }
 
     /// From now on new requests are refused, with what the protocol has for it; those in flight go on.
     pub fn refuse_new_requests(&self) {
         self.in_flight.close();
-        self.advance_to(Stage::Draining);
+        self.advance_to(ShutdownStage::Draining);
     }
 
     /// Refuses new requests, waits for those in flight at most `timeout`, then closes. Blocks. Returns how many
@@ -157,7 +161,7 @@ impl FrontEnd {
         self.in_flight.wait_idle(timeout)
     }
 
-    fn advance_to(&self, next: Stage) {
+    fn advance_to(&self, next: ShutdownStage) {
         self.stage.send_if_modified(|stage| {
             let is_behind = *stage < next;
             if is_behind {
@@ -171,7 +175,7 @@ impl FrontEnd {
 impl Drop for FrontEnd {
     fn drop(&mut self) {
         self.in_flight.close();
-        self.advance_to(Stage::Closing);
+        self.advance_to(ShutdownStage::Closing);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 log::error!("{}: a thread ended with a panic", self.name);

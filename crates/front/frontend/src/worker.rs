@@ -11,10 +11,10 @@ use tokio::{
 use tokio_util::io::InspectReader;
 
 use crate::{
-    accept::{Accepted, Acceptor},
+    accept::{AcceptedConnection, Acceptor},
     client::Client,
     protocol::Protocol,
-    stage::{Closing, Stage},
+    stage::{Closing, ShutdownStage},
     transport::{Opened, Transport},
 };
 
@@ -24,9 +24,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// One thread of a front end: a runtime of its own and the connections it was given.
 pub(crate) struct Worker<P, T> {
     pub runtime: Runtime,
-    pub incoming: mpsc::UnboundedReceiver<Accepted>,
+    pub incoming: mpsc::UnboundedReceiver<AcceptedConnection>,
     pub service: ConnectionService<P, T>,
-    pub stage: watch::Receiver<Stage>,
+    pub stage: watch::Receiver<ShutdownStage>,
 }
 
 impl<P: Protocol, T: Transport> Worker<P, T> {
@@ -51,7 +51,7 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
                             log::error!("{}: a panic ended a connection", service.name);
                         }
                     }
-                    () = Stage::Closing.reached(&mut stage) => break,
+                    () = ShutdownStage::Closing.reached(&mut stage) => break,
                 }
             }
             let all_ended = async { while open.join_next().await.is_some() {} };
@@ -78,9 +78,9 @@ impl<P, T> Clone for ConnectionService<P, T> {
 }
 
 impl<P: Protocol, T: Transport> ConnectionService<P, T> {
-    async fn serve(self, accepted: Accepted, mut closing: Closing) {
+    async fn serve(self, accepted: AcceptedConnection, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
-        let Accepted { socket, peer, counted: _counted, mut slot } = accepted;
+        let AcceptedConnection { socket, peer, counted: _counted, mut slot } = accepted;
         slot.hold_more(transport.connection_bytes());
         let activity = slot.activity.clone();
         let opened = async { transport.accept(socket.attach(activity.clone())?).await };

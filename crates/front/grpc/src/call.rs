@@ -14,7 +14,7 @@ use http::{Request, Response};
 use crate::{
     answering::Answering,
     content::Content,
-    dispatch::{Begun, ConnectionContext, Dispatcher, Held},
+    dispatch::{CallResources, CallStart, ConnectionContext, Dispatcher},
     sending::{SendError, Sending},
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Call {
     stage: CallStage,
     respond: SendResponse<Bytes>,
     context: Arc<ConnectionContext>,
-    held: Held,
+    held: CallResources,
     _counted: CallGuard,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Call {
 enum CallStage {
     Begun(Option<Request<RecvStream>>),
     /// Until the server has started.
-    Waiting(Pin<Box<dyn Future<Output = Begun> + Send>>),
+    Waiting(Pin<Box<dyn Future<Output = CallStart> + Send>>),
     Answering(Answering),
     Sending(Sending),
 }
@@ -49,7 +49,7 @@ impl Call {
             stage: CallStage::Begun(Some(request)),
             respond,
             context: context.clone(),
-            held: Held { guard: None, memory },
+            held: CallResources { guard: None, memory },
             _counted: context.activity.begin_call(),
         }
     }
@@ -62,14 +62,14 @@ impl Call {
                     Poll::Ready(Dispatcher::begin(&self.context, request, &mut self.held))
                 }
                 CallStage::Waiting(waiting) => waiting.as_mut().poll(cx),
-                CallStage::Answering(answering) => answering.poll(cx).map(Begun::Answered),
+                CallStage::Answering(answering) => answering.poll(cx).map(CallStart::Answered),
                 CallStage::Sending(sending) => return sending.poll(cx),
             };
             let Poll::Ready(begun) = polled else { return self.poll_given_up(cx) };
             self.stage = match begun {
-                Begun::Waiting(waiting) => CallStage::Waiting(waiting),
-                Begun::Answering(answering) => CallStage::Answering(answering),
-                Begun::Answered(response) => match self.send(response)? {
+                CallStart::Waiting(waiting) => CallStage::Waiting(waiting),
+                CallStart::Answering(answering) => CallStage::Answering(answering),
+                CallStart::Answered(response) => match self.send(response)? {
                     Some(sending) => CallStage::Sending(sending),
                     None => return Poll::Ready(Ok(())),
                 },

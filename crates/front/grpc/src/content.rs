@@ -11,7 +11,7 @@ use http_body::Body as _;
 use tonic::{Status, body::Body};
 
 use crate::{
-    health::Watch,
+    health::HealthWatch,
     outgoing::{self, MessageBody, StreamBody},
     panicked::{CALL, INTERNAL_ERROR},
     piece::Piece,

@@ -20,7 +20,7 @@ use crate::{
     infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy},
     message::{Message, over_budget},
     messages::Messages,
-    reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
+    reply::{OpenRequest, OutgoingReply, REPLY_WEIGHT, Reply, refusal_reply},
     sender::Sender,
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
@@ -62,10 +62,10 @@ pub(crate) struct InferStream {
     ordered: VecDeque<OrderedItem>,
     first_ordered: u64,
     /// Requests of decoupled models whose final response has not come.
-    decoupled: HashMap<u64, Open>,
+    decoupled: HashMap<u64, OpenRequest>,
     next_decoupled: u64,
     /// What is sent next.
-    ready: VecDeque<Outgoing>,
+    ready: VecDeque<OutgoingReply>,
     /// Bytes of the requests without response, and of the responses in order that wait.
     outstanding: usize,
     /// Of those responses; what waits of the others is counted by the receiver.
@@ -84,8 +84,8 @@ pub(crate) struct InferStream {
     reason = "a box would be an allocation for each request of a stream, and few of them wait"
 )]
 enum OrderedItem {
-    Running(Open),
-    Answered(Outgoing),
+    Running(OpenRequest),
+    Answered(OutgoingReply),
 }
 
 /// A request of the stream as far as it could be read.
@@ -235,7 +235,7 @@ impl InferStream {
     }
 
     /// Hands a request to its model; a refusal is the reply.
-    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<Open, Outgoing> {
+    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<OpenRequest, OutgoingReply> {
         let Read { id, version, size, decoded, subject, .. } = read;
         let mut told = self.told.of_request();
         told.begins(subject, size);
@@ -249,17 +249,17 @@ impl InferStream {
             Ok(running) => {
                 self.outstanding += size;
                 let (running, form, is_strict) = (Arc::new(running), self.form, self.is_strict);
-                Ok(Open { id, told, version, running, form, is_strict, size })
+                Ok(OpenRequest { id, told, version, running, form, is_strict, size })
             }
             Err(error) => {
                 told.ended(Some(&error));
                 let size = REPLY_WEIGHT + id.len();
-                Err(Outgoing::ready(refusal_reply(&error, id, self.form)).with_size(size))
+                Err(OutgoingReply::ready(refusal_reply(&error, id, self.form)).with_size(size))
             }
         }
     }
 
-    fn answer_next_ordered(&mut self, reply: Outgoing) {
+    fn answer_next_ordered(&mut self, reply: OutgoingReply) {
         self.outstanding += reply.size;
         self.memory.grow(reply.size);
         self.ordered.push_back(OrderedItem::Answered(reply));

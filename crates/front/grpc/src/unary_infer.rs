@@ -20,7 +20,7 @@ use crate::{
     content::Content,
     infer::{self, Decoded, InferHead, MessageForm, Running},
     message::{Message, over_budget},
-    messages::{Decompressing, Messages, Received},
+    messages::{Decompressing, Messages, ReceivedMessage},
     outgoing::{self, MessageBody},
     sender::Sender,
     state::ServerState,
@@ -86,8 +86,8 @@ impl UnaryInfer {
         loop {
             match &mut self.stage {
                 InferStage::Message(messages) => match ready!(messages.poll_only(cx))? {
-                    Received::Plain(message) => self.decode(message)?,
-                    Received::Compressed(message, format) => {
+                    ReceivedMessage::Plain(message) => self.decode(message)?,
+                    ReceivedMessage::Compressed(message, format) => {
                         self.stage = InferStage::Unpacked(messages.decompress(message, format));
                     }
                 },

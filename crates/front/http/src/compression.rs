@@ -8,7 +8,7 @@ use galatea_types::MemoryReservation;
 use crate::{
     io::{
         body_error::{BodyError, SizeLimit},
-        collector::Collector,
+        collector::BodyCollector,
     },
     state::ServerState,
 };
@@ -88,7 +88,7 @@ fn decompress_now(
     if body.is_empty() {
         return Err(BodyError::Empty);
     }
-    let mut into = Collector::new(0, header_length, SizeLimit::of_decompressed(limit), memory);
+    let mut into = BodyCollector::new(0, header_length, SizeLimit::of_decompressed(limit), memory);
     // Either format is taken under either name.
     let is_gzip = body.starts_with(&[0x1f, 0x8b]);
     let format = if is_gzip { CompressionFormat::Gzip } else { CompressionFormat::Deflate };

@@ -13,7 +13,7 @@ use galatea_types::LockExt;
 use http::Method;
 
 use crate::{
-    io::{ConnectionError, Rest},
+    io::{BodyRemainder, ConnectionError},
     response::{Response, body::Body},
     service::Service,
     state::Connection,
@@ -160,9 +160,9 @@ async fn send(
     let mut rest = {
         let mut io = connection.io.lock_unpoisoned();
         response.head.write(course.version, method, length, io.output.text());
-        Rest::of(&io, head)
+        BodyRemainder::of(&io, head)
     };
-    let _receiving = matches!(rest, Rest::Discarded(_)).then(|| activity.receive());
+    let _receiving = matches!(rest, BodyRemainder::Discarded(_)).then(|| activity.receive());
     let mut is_sent = false;
     poll_fn(|context| {
         if !is_sent {

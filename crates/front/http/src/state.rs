@@ -8,7 +8,7 @@ use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight, Stream};
 use galatea_protocol::http::LastHeader;
 
 use crate::{
-    io::{Io, body_error::SizeLimit},
+    io::{ConnectionIo, body_error::SizeLimit},
     options::HttpOptions,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     /// What its requests count to, where there are limits of clients.
     pub account: ConnectionAccount,
     /// Locked for one step at a time, by the handler that reads a body or by the connection's loop: both run in one task.
-    pub io: Mutex<Io>,
+    pub io: Mutex<ConnectionIo>,
     /// For responses without an end of their own.
     pub closing: Closing,
     pub last_header: Mutex<LastHeader>,
@@ -49,7 +49,7 @@ impl ServerState {
         Arc::new(Connection {
             client,
             account: self.options.client_limits.connection(),
-            io: Mutex::new(Io::new(stream)),
+            io: Mutex::new(ConnectionIo::new(stream)),
             closing,
             last_header: Mutex::default(),
         })

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 
 use galatea_client::{
-    Admin, InferMark, InferTemplate, Keep, ModelConfigFacts, ModelMetadata, PreparedInfer,
+    Admin, InferMark, InferTemplate, KeepResponse, ModelConfigFacts, ModelMetadata, PreparedInfer,
     RequestedOutput, Responses,
 };
 use galatea_types::{Error, suggest};
 
 use crate::{
     error::CommandError,
-    input::{self, Taken},
+    input::{self, ModelInput},
     options::InferOptions,
-    output::{self, Form},
+    output::{self, OutputForm},
     printing, session,
 };
 
@@ -34,16 +34,16 @@ pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
         }
         let request = PreparedInfer::with_id(target, &template, id)?;
         let mut caller = connector.caller().await?;
-        let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
+        let reply = caller.infer(&request, InferMark::default(), KeepResponse::Outputs).await?;
         output::save(&options.files, &reply.outputs, &options.picture)?;
         Ok(output::text(model, &reply.outputs, form(options)))
     })
 }
 
-fn form(options: &InferOptions) -> Form {
+fn form(options: &InferOptions) -> OutputForm {
     match options.is_json {
-        true => Form::Json,
-        false => Form::Readable { is_classes: options.classes > 0 },
+        true => OutputForm::Json,
+        false => OutputForm::Readable { is_classes: options.classes > 0 },
     }
 }
 
@@ -53,7 +53,7 @@ fn template(
     metadata: &ModelMetadata,
     config: &ModelConfigFacts,
 ) -> Result<InferTemplate, CommandError> {
-    let taken = Taken {
+    let taken = ModelInput {
         inputs: &metadata.inputs,
         optional: &config.optional_inputs,
         formats: &config.image_formats,

@@ -5,8 +5,8 @@ use galatea_types::{Shape, suggest};
 
 use crate::{
     picture::{Layout, PictureOptions},
-    shape::{self, Given, ShapeError},
-    value::{self, ValueError, Wanted},
+    shape::{self, KnownShape, ShapeError},
+    value::{self, ValueError, WantedValue},
 };
 
 /// Why the inputs do not fit the model.
@@ -127,14 +127,14 @@ fn tensor(
     let is_filled = matches!(text, "zeros" | "random");
     let (shape, data, note) = match is_filled {
         true => {
-            let shape = shape::complete(&input.shape, &Given::Any).map_err(of_shape)?;
+            let shape = shape::complete(&input.shape, &KnownShape::Any).map_err(of_shape)?;
             let count = Shape::from(&shape[..])
                 .element_count()
                 .ok_or_else(|| of_shape(ShapeError::TooLarge))?;
             (shape, value::fill(count, data_type, text == "random").map_err(of_value)?, None)
         }
         false => {
-            let wanted = Wanted { data_type, shape: &input.shape, picture: *picture };
+            let wanted = WantedValue { data_type, shape: &input.shape, picture: *picture };
             let elements = value::read(text, &wanted).map_err(of_value)?;
             let shape = shape::complete(&input.shape, &elements.given).map_err(of_shape)?;
             (shape, elements.data, elements.note)

@@ -30,7 +30,7 @@ use std::io::{self, Write};
 use galatea_command_line::{OptionOutline, OptionSet, help, outline};
 
 pub use self::error::Exit;
-pub use self::top::Look;
+pub use self::top::TerminalSettings;
 #[doc(hidden)]
 pub use self::top::read_metrics_page;
 use self::{
@@ -42,7 +42,7 @@ use self::{
 const HELP_WIDTH: usize = 80;
 
 /// `galatea models`, with the words behind that, on a terminal that is as `look` says.
-pub fn models(words: impl Iterator<Item = String>, look: Look) -> Exit {
+pub fn models(words: impl Iterator<Item = String>, look: TerminalSettings) -> Exit {
     command("models", options::MODELS, words, |options| models::run(options, look.width))
 }
 
@@ -52,7 +52,7 @@ pub fn infer(words: impl Iterator<Item = String>) -> Exit {
 }
 
 /// `galatea top`, with the words behind that, on a terminal that is as `look` says.
-pub fn top(words: impl Iterator<Item = String>, look: Look) -> Exit {
+pub fn top(words: impl Iterator<Item = String>, look: TerminalSettings) -> Exit {
     command("top", top::USAGE, words, |options| top::run(options, look).map(|()| String::new()))
 }
 

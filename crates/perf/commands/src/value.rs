@@ -13,7 +13,7 @@ use crate::{
     elements,
     npy::{self, NpyError},
     picture::{self, PictureError, PictureOptions},
-    shape::Given,
+    shape::KnownShape,
 };
 
 /// The longest file that is read, and the longest input that is made, in bytes.
@@ -23,13 +23,13 @@ const LIMIT: usize = 256 << 20;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Elements {
     pub data: Vec<u8>,
-    pub given: Given,
+    pub given: KnownShape,
     /// Something to tell about the file.
     pub note: Option<String>,
 }
 
 impl Elements {
-    fn new(data: Vec<u8>, given: Given) -> Self {
+    fn new(data: Vec<u8>, given: KnownShape) -> Self {
         Self { data, given, note: None }
     }
 }
@@ -201,13 +201,13 @@ fn contents(bytes: &[u8], ending: &str, wanted: &WantedValue<'_>) -> Result<Elem
         }
         "wav" => {
             let samples = audio::read(bytes, data_type)?;
-            let given = Given::Count(samples.count);
+            let given = KnownShape::Count(samples.count);
             Ok(Elements { data: samples.data, given, note: Some(samples.note) })
         }
         "bin" => raw(bytes.to_vec(), data_type),
         _ => {
             let (data, shape) = picture::tensor(bytes, wanted.shape, data_type, &wanted.picture)?;
-            Ok(Elements::new(data, Given::Nested(shape)))
+            Ok(Elements::new(data, KnownShape::Nested(shape)))
         }
     }
 }
@@ -215,17 +215,17 @@ fn contents(bytes: &[u8], ending: &str, wanted: &WantedValue<'_>) -> Result<Elem
 fn raw(bytes: Vec<u8>, data_type: DataType) -> Result<Elements, ValueError> {
     let (length, size) = (bytes.len(), data_type.byte_size().unwrap_or(1));
     match length.is_multiple_of(size) {
-        true => Ok(Elements::new(bytes, Given::Count(length / size))),
+        true => Ok(Elements::new(bytes, KnownShape::Count(length / size))),
         false => Err(ValueError::Raw { length, size, data_type }),
     }
 }
 
 /// A row is completed to the shape that is wanted, other shapes are as they are.
-fn given(shape: Vec<i64>) -> Given {
+fn given(shape: Vec<i64>) -> KnownShape {
     match shape[..] {
-        [] => Given::Count(1),
-        [count] => Given::Count(count as usize),
-        _ => Given::Nested(shape),
+        [] => KnownShape::Count(1),
+        [count] => KnownShape::Count(count as usize),
+        _ => KnownShape::Nested(shape),
     }
 }
 
@@ -235,7 +235,7 @@ fn texts<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Elements, Value
         byte_strings::push(&mut data, element).map_err(|_| ValueError::TooLong)?;
         count += 1;
     }
-    Ok(Elements::new(data, Given::Count(count)))
+    Ok(Elements::new(data, KnownShape::Count(count)))
 }
 
 /// With commas or blanks between them.
@@ -246,7 +246,7 @@ fn numbers(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
         push(&mut data, data_type, word)?;
         count += 1;
     }
-    Ok(Elements::new(data, Given::Count(count)))
+    Ok(Elements::new(data, KnownShape::Count(count)))
 }
 
 fn json(value: &Value, data_type: DataType) -> Result<Elements, ValueError> {
@@ -311,12 +311,15 @@ mod tests {
     #[test]
     fn values_are_read() {
         let of = |text, data_type| read(text, &wanted(data_type)).expect(text);
-        assert_eq!(of("1, 2 3", DataType::Uint8), Elements::new(vec![1, 2, 3], Given::Count(3)));
-        let nested = Elements::new(vec![1, 2, 3, 4], Given::Nested(vec![2, 2]));
+        assert_eq!(
+            of("1, 2 3", DataType::Uint8),
+            Elements::new(vec![1, 2, 3], KnownShape::Count(3))
+        );
+        let nested = Elements::new(vec![1, 2, 3, 4], KnownShape::Nested(vec![2, 2]));
         assert_eq!(of("[[1,2],[3,4]]", DataType::Uint8), nested);
         assert_eq!(of("a,b", DataType::Bytes).data, b"\x03\0\0\0a,b");
         assert_eq!(of(r#"["a",""]"#, DataType::Bytes).data, b"\x01\0\0\0a\0\0\0\0");
-        assert_eq!(of("[a", DataType::Bytes).given, Given::Count(1));
+        assert_eq!(of("[a", DataType::Bytes).given, KnownShape::Count(1));
     }
 
     #[test]
@@ -330,13 +333,13 @@ mod tests {
         let row = wanted(DataType::Uint8);
         for name in ["sh", "a.dat", "a.tar.gz", "a.wav", "a.png", "a.jpeg"] {
             let elements = read_file(name, b"\x01\xff", &row).expect(name);
-            assert_eq!(elements, Elements::new(vec![1, 255], Given::Count(2)), "{name}");
+            assert_eq!(elements, Elements::new(vec![1, 255], KnownShape::Count(2)), "{name}");
         }
         for name in ["a.txt", "a.json", "a.npy"] {
             let elements = read_file(name, b"no numbers", &row).expect(name);
             assert_eq!(
                 (&elements.data[..], elements.given),
-                (&b"no numbers"[..], Given::Count(10))
+                (&b"no numbers"[..], KnownShape::Count(10))
             );
             assert!(elements.note.is_some_and(|note| note.contains("as they are")), "{name}");
         }

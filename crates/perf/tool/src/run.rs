@@ -26,7 +26,7 @@ use galatea_perf_types::{
 
 use crate::{
     gpu_metrics::GpuMetricsCollector,
-    options::{self, Parsed},
+    options::{self, ParsedOptions},
     profiler::{Outcome, ProfiledLoad, Profiler},
     server_link::{ServerLink, StatisticsReader},
     system_clock::SystemClock,
@@ -40,11 +40,11 @@ pub fn run(program: &str, arguments: Vec<String>) -> Exit {
     let command = format!("{program} {}", arguments.join(" "));
     let parsed = options::parse(program, arguments.into_iter(), &mut terminal);
     let ended = match parsed {
-        Ok(Parsed::Help(text) | Parsed::Version(text)) => {
+        Ok(ParsedOptions::Help(text) | ParsedOptions::Version(text)) => {
             terminal.out(&text);
             return Exit::Success;
         }
-        Ok(Parsed::Run(settings)) => {
+        Ok(ParsedOptions::Run(settings)) => {
             Session::open(*settings, command, &mut terminal).and_then(|session| session.run())
         }
         Err(failure) => Err(failure),

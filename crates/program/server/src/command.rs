@@ -2,7 +2,7 @@
 
 use std::{env, path::Path, process::ExitCode};
 
-use galatea_client_commands::{Look, infer, models, top};
+use galatea_client_commands::{TerminalSettings, infer, models, top};
 use galatea_serve::{ServeOptions, model_worker};
 use galatea_types::Environment;
 
@@ -10,7 +10,7 @@ use crate::{
     advice, auth_command, cache_command, check, client_credential,
     flags::{self, FlagError, Words},
     options, runtime,
-    sagemaker::{self, Places},
+    sagemaker::{self, SageMakerFolders},
     serve,
     terminal::{self, fail, print, width},
     texts, tune, up,
@@ -123,7 +123,8 @@ fn serve_options(
 fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {
     let mut words = words.into_iter().peekable();
     words.next_if(|first| first == "serve");
-    let places = Places { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() };
+    let places =
+        SageMakerFolders { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() };
     match sagemaker::launch(environment, &places, words) {
         Ok(launch) => {
             launch.notes.iter().for_each(|note| eprintln!("{note}"));
@@ -140,7 +141,7 @@ fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environmen
 fn client(
     words: Vec<String>,
     environment: &Environment,
-    run: impl FnOnce(std::vec::IntoIter<String>, Look) -> u8,
+    run: impl FnOnce(std::vec::IntoIter<String>, TerminalSettings) -> u8,
 ) -> ExitCode {
     match client_credential::add_to(words, environment) {
         Ok(words) => ExitCode::from(run(words.into_iter(), look(environment))),
@@ -169,9 +170,9 @@ fn perf_command(program: &str, words: Vec<String>, environment: &Environment) ->
 const WRONG_COMMAND_LINE: u8 = 2;
 
 /// What a view on the terminal may use.
-fn look(environment: &Environment) -> Look {
+fn look(environment: &Environment) -> TerminalSettings {
     let terminal = environment.get("TERM").unwrap_or_default();
-    Look {
+    TerminalSettings {
         has_color: environment.get("NO_COLOR").is_none(),
         is_dumb: terminal.is_empty() || terminal == "dumb",
         width: width(environment),

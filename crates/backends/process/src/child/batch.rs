@@ -7,7 +7,7 @@ use galatea_config::ModelConfig;
 use galatea_types::{Error, PreparedRequest, RequestContext, Responder, Result};
 use galatea_worker::{
     Message, SharedMemory, received_request,
-    wire::{Malformed, Outgoing, Reader, RequestHead, kind, put_response},
+    wire::{OutgoingMessage, ProtocolError, Reader, RequestHead, kind, put_response},
 };
 
 /// The requests of one EXECUTE message.
@@ -18,7 +18,7 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    pub fn read(message: &Message<'_>, config: &ModelConfig) -> Result<Self, Malformed> {
+    pub fn read(message: &Message<'_>, config: &ModelConfig) -> Result<Self, ProtocolError> {
         let header = message.packet.header;
         let mut reader = Reader::new(message.packet.payload.meta);
         let requests = (0..header.count).map(|_| request(message, &mut reader, config));
@@ -31,8 +31,8 @@ impl Execution {
         instance: &mut dyn ModelInstance,
         (model, version): (&Arc<str>, i64),
         memory: &SharedMemory,
-    ) -> Outgoing {
-        let mut reply = Outgoing::new(kind::EXECUTED, self.id);
+    ) -> OutgoingMessage {
+        let mut reply = OutgoingMessage::new(kind::EXECUTED, self.id);
         let (mut keys, mut pending) = (Vec::new(), Vec::new());
         for (key, request) in self.requests {
             match request {
@@ -63,7 +63,7 @@ fn request<'a>(
     message: &Message<'a>,
     reader: &mut Reader<'a>,
     config: &ModelConfig,
-) -> Result<(u64, Result<PreparedRequest>), Malformed> {
+) -> Result<(u64, Result<PreparedRequest>), ProtocolError> {
     let head = RequestHead::read(reader)?;
     let request = received_request(&head, message.tensors(&head.inputs)?);
     let prepared = request.map(|request| {
@@ -77,7 +77,7 @@ fn request<'a>(
 
 /// Appends a response. One that finds no room becomes an error, which always does.
 fn put(
-    reply: &mut Outgoing,
+    reply: &mut OutgoingMessage,
     key: u64,
     result: Result<galatea_types::InferResponse>,
     memory: &SharedMemory,

@@ -4,7 +4,7 @@ use std::sync::Weak;
 
 use galatea_worker::{
     Channels, LogLevels,
-    wire::{Outgoing, kind},
+    wire::{OutgoingMessage, kind},
 };
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use serde_json::json;
@@ -46,7 +46,7 @@ impl Log for LogEvents {
             "line": record.line(),
             "message": record.args().to_string(),
         });
-        let mut event = Outgoing::new(kind::LOG, level);
+        let mut event = OutgoingMessage::new(kind::LOG, level);
         event.meta = line.to_string().into_bytes();
         // A line that finds no room is lost.
         let _ = channels.send_event(&event);

@@ -6,7 +6,7 @@ use galatea_backend::Backend;
 use galatea_types::{Error, Result};
 use galatea_worker::{
     ServerConnection,
-    wire::{Malformed, Outgoing, kind, put_failure},
+    wire::{OutgoingMessage, ProtocolError, kind, put_failure},
 };
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub fn serve(
     log_events::install(Arc::downgrade(&connection.channels));
     let mut child = Child { connection };
     let greeting = serde_json::json!({ "pid": std::process::id() }).to_string();
-    if !child.reply(&Outgoing::with_text(kind::HELLO, &greeting))? {
+    if !child.reply(&OutgoingMessage::with_text(kind::HELLO, &greeting))? {
         return Ok(());
     }
     while child.next(&open)? {}
@@ -50,7 +50,7 @@ pub enum ServeError {
     NoServer(io::Error),
     /// The server does not follow the protocol.
     #[error("{0}")]
-    Malformed(Malformed),
+    ProtocolError(ProtocolError),
     /// A reply found no room.
     #[error("{0}")]
     NoRoom(Error),
@@ -69,19 +69,19 @@ impl Child {
         let received = self.connection.receive(|message| {
             let kind = message.packet.header.kind;
             if !matches!(kind, kind::INIT | kind::COMPLETE) {
-                return Err(Malformed("a model has to be named first"));
+                return Err(ProtocolError("a model has to be named first"));
             }
             let subject = serde_json::from_value(message.json()?);
             subject
                 .map(|subject: Subject| (kind, subject))
-                .map_err(|_| Malformed("it names no model"))
+                .map_err(|_| ProtocolError("it names no model"))
         });
         let Some(received) = received else { return Ok(false) };
         let (kind, subject) = received.map_err(ServeError::Malformed)?;
         log_events::show(subject.log_levels);
         let backend =
             limits::limit_memory(subject.memory_limit).and_then(|()| open(&subject.backend));
-        let mut reply = Outgoing::new(kind + 1, 0);
+        let mut reply = OutgoingMessage::new(kind + 1, 0);
         let loaded = backend.and_then(|backend| match &subject.instance {
             Some(instance) => subject::load(&*backend, &subject, instance).map(Some),
             None => {
@@ -110,7 +110,7 @@ impl Child {
             let received = self.connection.receive(|message| match message.packet.header.kind {
                 kind::EXECUTE => Execution::read(message, &loaded.config).map(Some),
                 kind::FINALIZE => Ok(None),
-                _ => Err(Malformed("its kind is unknown")),
+                _ => Err(ProtocolError("its kind is unknown")),
             });
             let Some(received) = received else { return Ok(false) };
             let Some(execution) = received.map_err(ServeError::Malformed)? else { break };
@@ -120,11 +120,11 @@ impl Child {
             }
         }
         drop(loaded);
-        self.reply(&Outgoing::new(kind::FINALIZED, 0))?;
+        self.reply(&OutgoingMessage::new(kind::FINALIZED, 0))?;
         Ok(false)
     }
 
-    fn reply(&self, message: &Outgoing) -> Result<bool, ServeError> {
+    fn reply(&self, message: &OutgoingMessage) -> Result<bool, ServeError> {
         self.connection.reply(message).map_err(ServeError::NoRoom)
     }
 }

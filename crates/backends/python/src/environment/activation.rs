@@ -12,7 +12,7 @@ use std::{
 use galatea_types::Environment as Variables;
 
 use super::{
-    confinement::{Confinement, Reach},
+    confinement::{Confinement, ProgramAccess},
     interpreter::installations,
     search,
 };
@@ -57,7 +57,7 @@ impl Activation<'_> {
         command.args([script.as_os_str(), self.python.as_os_str(), REPORT.as_ref()]);
         command.envs(self.settings.iter().cloned()).current_dir("/");
         let readable = [installations(self.python), vec![self.root.to_owned()]].concat();
-        let reach = Reach { readable, ..Reach::default() };
+        let reach = ProgramAccess { readable, ..ProgramAccess::default() };
         let mut report = None;
         let done = confinement.run(command, reach, TIMEOUT, &mut |line: &str| {
             if let Some(json) = line.strip_prefix(MARK) {

@@ -13,8 +13,8 @@ use galatea_types::{Environment as Variables, Error, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cache::Cached, command, confinement::Reach, interpreter::Interpreter, lease::EnvironmentLease,
-    request::Work, requirements::Requirements, search, space,
+    cache::CachedFolder, command, confinement::ProgramAccess, interpreter::Interpreter,
+    lease::EnvironmentLease, request::Work, requirements::Requirements, search, space,
 };
 
 /// The default index of pip and uv.
@@ -30,7 +30,7 @@ pub(super) struct Build<'a> {
 impl Build<'_> {
     /// Folder of the venv, and what keeps it.
     pub fn built(&self) -> Result<(PathBuf, EnvironmentLease)> {
-        Cached::new(self.work, self.digest())?.get(&mut |folder| self.build(folder))
+        CachedFolder::new(self.work, self.digest())?.get(&mut |folder| self.build(folder))
     }
 
     fn digest(&self) -> Sha256 {
@@ -125,7 +125,7 @@ impl Build<'_> {
     }
 
     /// Caches of the installers are shared by all models: what one could put there would run for the others.
-    fn reach(&self, uv: Option<&Path>, folder: &Path) -> Reach {
+    fn reach(&self, uv: Option<&Path>, folder: &Path) -> ProgramAccess {
         let mut readable = self.base.folders.clone();
         readable.extend(uv.and_then(|uv| uv.canonicalize().ok()));
         let Work { request, variables, .. } = self.work;
@@ -137,13 +137,13 @@ impl Build<'_> {
         let named = ["PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE", "UV_CONFIG_FILE"];
         readable.extend(named.iter().filter_map(|name| variables.path(name)));
         readable.extend(PipSettings::read(variables).folders);
-        Reach { readable, writable: vec![folder.to_owned()], has_network: true }
+        ProgramAccess { readable, writable: vec![folder.to_owned()], has_network: true }
     }
 
     fn run(
         &self,
         step: Step,
-        reach: Reach,
+        reach: ProgramAccess,
         (folder, deadline): (&Path, Instant),
         told: &mut BuildLog<'_>,
     ) -> Result<()> {

@@ -14,7 +14,7 @@ use galatea_types::{Error, LockExt as _, Result};
 use serde_json::Value;
 
 use super::{
-    confinement::{Confinement, Reach},
+    confinement::{Confinement, ProgramAccess},
     version::Version,
 };
 
@@ -92,7 +92,7 @@ impl Interpreter {
         // Not in the current folder: Python searches the folder it runs in for modules first.
         command.args(["-c", PROBE]).envs(variables.iter().cloned()).current_dir("/");
         let mut answer = None;
-        let reach = Reach { readable: installations(path), ..Reach::default() };
+        let reach = ProgramAccess { readable: installations(path), ..ProgramAccess::default() };
         let done = confinement.run(command, reach, PROBE_TIMEOUT, &mut |line: &str| {
             if let Some(json) = line.strip_prefix("galatea-probe ") {
                 answer = Some(json.to_owned());

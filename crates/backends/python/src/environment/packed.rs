@@ -13,8 +13,8 @@ use galatea_types::{Error, Result, Stop};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cache::{Cached, root_of},
-    confinement::{Confinement, Reach},
+    cache::{CachedFolder, root_of},
+    confinement::{Confinement, ProgramAccess},
     interpreter::installations,
     lease::EnvironmentLease,
     options::{MAX_BYTES, MAX_FILES},
@@ -31,7 +31,7 @@ pub(super) struct Unpacking<'a> {
 impl Unpacking<'_> {
     /// Folder of the unpacked environment, and what keeps it.
     pub fn unpacked(&self, archive: &Path) -> Result<(PathBuf, EnvironmentLease)> {
-        let cached = Cached::new(self.work, digest(archive)?)?;
+        let cached = CachedFolder::new(self.work, digest(archive)?)?;
         let (folder, lease) = cached.get(&mut |folder| self.unpack(archive, folder))?;
         Ok((root_of(&folder), lease))
     }
@@ -91,7 +91,7 @@ impl Unpacking<'_> {
         command.env_remove("PYTHONHOME").env_remove("PYTHONPATH");
         let model = self.work.request.model_name;
         let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
-        let reach = Reach {
+        let reach = ProgramAccess {
             readable: installations(&root.join("bin/python")),
             writable: vec![root.to_owned()],
             has_network: false,

@@ -12,7 +12,7 @@ use galatea_types::{
 
 use galatea_worker::{
     Message, received_request,
-    wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
+    wire::{OutgoingMessage, ProtocolError, Reader, RequestHead, flag, kind, put_response},
 };
 
 use super::PythonConnection;
@@ -55,7 +55,7 @@ impl BlsCalls {
 pub(crate) fn start(
     connection: &Arc<PythonConnection>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let call = header.id;
     let is_decoupled = header.has(flag::DECOUPLED);
@@ -144,7 +144,7 @@ impl ResponseSink for BlsResponder {
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
         }
-        let mut message = Outgoing::new(kind::INFERRED, self.call);
+        let mut message = OutgoingMessage::new(kind::INFERRED, self.call);
         message.flags = if is_last { flag::FINAL } else { 0 };
         if result.is_none() {
             message.flags |= flag::EMPTY;
@@ -164,7 +164,7 @@ impl BlsResponder {
         }
     }
 
-    fn send(&self, mut message: Outgoing, result: Option<&Result<InferResponse>>) {
+    fn send(&self, mut message: OutgoingMessage, result: Option<&Result<InferResponse>>) {
         let connection = &*self.connection;
         let start = message.position();
         let mut blocks = connection.memory.allocation();

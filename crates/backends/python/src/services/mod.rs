@@ -9,7 +9,7 @@ use std::sync::Arc;
 use galatea_backend::ServerAccess;
 use galatea_worker::{
     Connection, Message, Services,
-    wire::{Failure, Malformed, flag, kind},
+    wire::{Failure, ProtocolError, flag, kind},
 };
 
 use self::bls::BlsCalls;
@@ -50,7 +50,10 @@ impl PythonServices {
 }
 
 impl Services for PythonServices {
-    fn handle(connection: &Arc<PythonConnection>, message: &Message<'_>) -> Result<(), Malformed> {
+    fn handle(
+        connection: &Arc<PythonConnection>,
+        message: &Message<'_>,
+    ) -> Result<(), ProtocolError> {
         let header = message.packet.header;
         match header.kind {
             kind::INFER => bls::start(connection, message),
@@ -63,7 +66,7 @@ impl Services for PythonServices {
                 message.json().map(|fields| connection.services.metrics.notify(&fields))
             }
             kind::READINESS => readiness_answer(connection, message),
-            _ => Err(Malformed("its kind is unknown")),
+            _ => Err(ProtocolError("its kind is unknown")),
         }
     }
 
@@ -74,7 +77,10 @@ impl Services for PythonServices {
     }
 }
 
-fn readiness_answer(connection: &PythonConnection, message: &Message<'_>) -> Result<(), Malformed> {
+fn readiness_answer(
+    connection: &PythonConnection,
+    message: &Message<'_>,
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let has_failed = header.has(flag::ERROR);
     if has_failed {

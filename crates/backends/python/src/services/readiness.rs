@@ -8,7 +8,7 @@ use std::{
 use galatea_types::{CondvarExt as _, LockExt as _};
 use galatea_worker::{
     Channels,
-    wire::{Outgoing, kind},
+    wire::{OutgoingMessage, kind},
 };
 
 /// The checks of one worker, one at a time: who asks while one is under way waits for its result, also when that one was
@@ -34,7 +34,9 @@ impl ReadinessQueries {
     /// Asks the worker for the model's `is_ready`, unless that is being found out already. The result comes later, or never.
     /// Its id is what [`Self::result`] takes.
     pub fn ask(&self, channels: &Channels) -> Option<u64> {
-        self.begin(|id| channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok())
+        self.begin(|id| {
+            channels.send_event(&OutgoingMessage::new(kind::READINESS_QUERY, id)).is_ok()
+        })
     }
 
     /// The id of the check that is under way, or is begun by `send`.

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_types::{Buffer, Error, Result};
 use galatea_worker::{
     Message,
-    wire::{Malformed, Outgoing, code_number, flag, kind},
+    wire::{OutgoingMessage, ProtocolError, code_number, flag, kind},
 };
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const FILE_PREFIX: &str = "file:";
 pub(crate) fn start(
     connection: &Arc<PythonConnection>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let call = message.packet.header.id;
     let fields = message.json()?;
     let operation = fields.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -152,7 +152,7 @@ fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
 }
 
 fn send_result(connection: &PythonConnection, call: u64, result: Result<Value>) {
-    let mut message = Outgoing::new(kind::CALL_RESULT, call);
+    let mut message = OutgoingMessage::new(kind::CALL_RESULT, call);
     match result {
         Ok(value) => message.meta = value.to_string().into_bytes(),
         Err(error) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, missing},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, missing},
 };
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
@@ -31,8 +31,8 @@ impl PackageInstance {
         })
     }
 
-    fn operand(&self, spec: &TensorSpec, joined: Joined<'_>) -> Result<Operand> {
-        let Joined { shape, content, is_shared } = joined;
+    fn operand(&self, spec: &TensorSpec, joined: JoinedInput<'_>) -> Result<Operand> {
+        let JoinedInput { shape, content, is_shared } = joined;
         let Content::Elements(data) = content else { return Err(missing(spec)) };
         let scalar_type = fixed(spec.data_type, &shape, &data)?;
         // The code may write to its inputs. What goes to a GPU is copied there.
@@ -50,7 +50,7 @@ impl GroupRunner for PackageInstance {
     }
 
     /// In the order of the package.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Vec<Operand>> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Vec<Operand>> {
         let specs = self.model.config.execution_inputs();
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in specs.iter().zip(&self.model.inputs).zip(joined) {

@@ -10,12 +10,12 @@ use galatea_backend::misconfigured;
 use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{Code, DataType, Error, Result};
 
-use crate::torch::{Argument, Form, Takes};
+use crate::torch::{Argument, ArgumentKind, ForwardForm};
 
 /// Where each input of the configuration goes.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Inputs {
-    pub form: Form,
+    pub form: ForwardForm,
     /// Argument of each input, in the order of the configuration; of no meaning for a dictionary.
     pub positions: Vec<usize>,
 }
@@ -26,20 +26,20 @@ impl Inputs {
             return Err(none("input", "INPUT"));
         }
         if let [only] = arguments
-            && only.takes == Takes::Dictionary
+            && only.takes == ArgumentKind::Dictionary
         {
             let positions = (0..config.execution_inputs().len()).collect();
-            return Ok(Self { form: Form::Dictionary, positions });
+            return Ok(Self { form: ForwardForm::Dictionary, positions });
         }
         check_arguments(config, arguments)?;
         let positions = positions(config, arguments)?;
         check_kinds(config, arguments, &positions)?;
-        Ok(Self { form: Form::Positional, positions })
+        Ok(Self { form: ForwardForm::Positional, positions })
     }
 }
 
 fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
-    let dictionaries = arguments.iter().filter(|a| a.takes == Takes::Dictionary).count();
+    let dictionaries = arguments.iter().filter(|a| a.takes == ArgumentKind::Dictionary).count();
     if dictionaries > 1 {
         return Err(unsupported(
             "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) is supported."
@@ -47,7 +47,8 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
         ));
     }
     let configured = config.execution_inputs().len();
-    let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
+    let is_strange =
+        |a: &&Argument| matches!(a.takes, ArgumentKind::Dictionary | ArgumentKind::Other);
     // What a model does not have to be given is its own business.
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
     if let Some(strange) = must_fit.map(|(_, a)| a).find(is_strange) {
@@ -147,7 +148,11 @@ fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
 fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]) -> Result<()> {
     for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
-        let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
+        let wanted = if spec.data_type == DataType::Bytes {
+            ArgumentKind::Strings
+        } else {
+            ArgumentKind::Tensor
+        };
         if argument.takes != wanted {
             let (model, input) = (config.name(), &spec.name);
             let text = format!(

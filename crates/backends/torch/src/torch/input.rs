@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_backend::batching::{Content, Joined};
+use galatea_backend::batching::{Content, JoinedInput};
 use galatea_native_library::{check_over, no_fit};
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape};
 
@@ -40,7 +40,7 @@ impl Input {
     pub fn new(
         name: &str,
         data_type: DataType,
-        joined: Joined<'_>,
+        joined: JoinedInput<'_>,
         may_be_written: bool,
     ) -> Result<Self> {
         let elements = |data, is_shared| {

@@ -7,8 +7,8 @@ use galatea_types::{Buffer, MemoryReservation, OverBudget, Result, Tensor};
 use crate::{
     memory::SharedMemory,
     wire::{
-        HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Packet, Parsed, Place, ProtocolError,
-        TensorHead, holds_strings,
+        HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Packet, ParsedPacket, ProtocolError,
+        TensorHead, TensorPlace, holds_strings,
     },
 };
 
@@ -104,12 +104,12 @@ impl Message<'_> {
         read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
     ) -> Result<T, ProtocolError> {
         let copied = OnceCell::new();
-        let (header, offset, length) = match Parsed::read(packet)? {
-            Parsed::Whole(packet) => {
+        let (header, offset, length) = match ParsedPacket::read(packet)? {
+            ParsedPacket::Whole(packet) => {
                 free_released(&packet, memory)?;
                 return read(&Message { packet, memory, spilled: None, copied });
             }
-            Parsed::Spilled { header, offset, length } => (header, offset, length),
+            ParsedPacket::Spilled { header, offset, length } => (header, offset, length),
         };
         let length = usize::try_from(length).map_err(|_| ProtocolError("a block is too long"))?;
         let content = memory.block(offset, length)?;
@@ -126,8 +126,8 @@ impl Message<'_> {
     /// A tensor of the message with its bytes. Large ones stay where the worker put them.
     pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, ProtocolError> {
         let data = match head.place {
-            Place::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
-            Place::Inline(start) => {
+            TensorPlace::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
+            TensorPlace::Inline(start) => {
                 let end = start.checked_add(head.byte_length);
                 let data = end.and_then(|end| self.data().slice(start..end));
                 data.ok_or(ProtocolError("a tensor lies outside of its message"))?
@@ -148,8 +148,8 @@ impl Message<'_> {
     /// When it has not.
     pub fn admit(&self, heads: &[TensorHead<'_>]) -> Result<MemoryReservation, OverBudget> {
         let in_arena = heads.iter().filter_map(|head| match head.place {
-            Place::Arena(offset) => Some((offset, head.byte_length)),
-            Place::Inline(_) => None,
+            TensorPlace::Arena(offset) => Some((offset, head.byte_length)),
+            TensorPlace::Inline(_) => None,
         });
         let bytes = in_arena.clone().fold(0_usize, |sum, (_, length)| sum.saturating_add(length));
         self.memory.admit(bytes).inspect_err(|_| {
@@ -182,11 +182,11 @@ impl Message<'_> {
 
 /// Undoes what sending this packet of the server's own has changed in its memory.
 pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
-    match Parsed::read(packet) {
-        Ok(Parsed::Whole(packet)) => {
+    match ParsedPacket::read(packet) {
+        Ok(ParsedPacket::Whole(packet)) => {
             packet.released().for_each(|offset| memory.releases.add(offset, 0));
         }
-        Ok(Parsed::Spilled { offset, .. }) => {
+        Ok(ParsedPacket::Spilled { offset, .. }) => {
             memory.free(offset);
         }
         // It was written here.
@@ -255,7 +255,7 @@ mod tests {
         let memory = memory();
         let message = OutgoingMessage::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
-        let Ok(Parsed::Spilled { offset, length, .. }) = Parsed::read(&packet) else {
+        let Ok(ParsedPacket::Spilled { offset, length, .. }) = ParsedPacket::read(&packet) else {
             panic!("not spilled")
         };
         assert_eq!((packet.len(), length), (HEADER_LENGTH + 16, PACKET_LIMIT as u64));
@@ -291,7 +291,7 @@ mod tests {
             name: "OUT",
             data_type: DataType::Bytes,
             shape: [2].into(),
-            place: Place::Arena(64),
+            place: TensorPlace::Arena(64),
             byte_length: sent.len(),
         };
         let header = Header { kind: kind::RESPONSE, ..Header::default() };

@@ -20,7 +20,7 @@ pub use protocol::{HEADER_LENGTH, INLINE_LIMIT, PACKET_LIMIT, flag, kind};
 pub use read::{ProtocolError, Reader};
 pub use request::RequestHead;
 pub use response::{Body, ResponseHead, code_from_number, code_number};
-pub use tensor::{Place, TensorHead, holds_strings};
+pub use tensor::{TensorHead, TensorPlace, holds_strings};
 pub use write::{Blocks, OutgoingMessage, SentRequest, put_failure, put_request, put_response};
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
@@ -41,7 +41,7 @@ pub fn read_anything(packet: &[u8]) {
 }
 
 fn read_tensor(head: &TensorHead<'_>, payload: Payload<'_>) {
-    if let Place::Inline(start) = head.place {
+    if let TensorPlace::Inline(start) = head.place {
         let end = start.checked_add(head.byte_length);
         let data = end.and_then(|end| payload.data.get(start..end)).unwrap_or_default();
         let _ = tensor::holds_strings(data, head.shape.element_count().unwrap_or(0));

@@ -45,8 +45,8 @@ fn requests_are_read_as_they_were_written() {
     assert_eq!((read.key, read.model_version, read.flags), (9, 2, 2));
     assert_eq!((read.id, read.correlation_text, read.model), ("r", "seq", ""));
     assert_eq!(read.parameters, br#"{"a\"b":-3}"#);
-    let places: Vec<Place> = read.inputs.iter().map(|t| t.place).collect();
-    assert_eq!(places, [Place::Inline(0), Place::Inline(16), Place::Arena(0)]);
+    let places: Vec<TensorPlace> = read.inputs.iter().map(|t| t.place).collect();
+    assert_eq!(places, [TensorPlace::Inline(0), TensorPlace::Inline(16), TensorPlace::Arena(0)]);
     assert_eq!((message.data.len(), blocks.0.len()), (21, 1));
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use galatea_config::{BatchOutput, BatchOutputKind, ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
-use super::{cut::Cut, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client};
+use super::{
+    cut::CutPosition, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client,
+};
 use crate::Batch;
 
 /// One output of a group of requests, split along the first dimension.
@@ -70,7 +72,7 @@ impl Division<'_> {
         output: &ModelOutput,
     ) -> Result<Vec<(Shape, Buffer)>> {
         let BatchOutputKind::ScatterWithInputShape = rule.kind;
-        let mut cut = Cut::of(spec.data_type, &output.data);
+        let mut cut = CutPosition::of(spec.data_type, &output.data);
         let slices =
             self.group.iter().filter_map(|&index| self.batch.request(index)).map(|request| {
                 let source = request.input(&rule.source).map(|tensor| &tensor.shape)?;
@@ -136,7 +138,7 @@ fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<(
     }
     let dims = Shape::from(dims);
     let client_dims = to_client(spec, &dims);
-    let mut cut = Cut::of(spec.data_type, &output.data);
+    let mut cut = CutPosition::of(spec.data_type, &output.data);
     let slice = |&size: &u32| {
         let count = dims.element_count()?.checked_mul(size as usize)?;
         Some((client_dims.with_leading(i64::from(size)), cut.next(count)?))

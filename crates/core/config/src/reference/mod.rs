@@ -9,7 +9,7 @@ use std::fmt::Write;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind};
 
 use self::{
-    entry::{Field, Here, SECTIONS, Section},
+    entry::{Field, FieldSupport, SECTIONS, Section},
     places::{Place, places},
 };
 use crate::{schema, support};
@@ -137,11 +137,11 @@ fn here(field: &Field, sections: &[String]) -> String {
     };
     let paths: Vec<String> = sections.iter().map(path).collect();
     let own = match field.here {
-        Here::Works("") => "works".to_owned(),
-        Here::Works(note) => format!("works: {note}"),
-        Here::NoEffect(why) => format!("no effect: {why}"),
-        Here::Refused(why) => format!("**refused**: {why}"),
-        Here::ByTable => return by_table(&paths),
+        FieldSupport::Works("") => "works".to_owned(),
+        FieldSupport::Works(note) => format!("works: {note}"),
+        FieldSupport::NoEffect(why) => format!("no effect: {why}"),
+        FieldSupport::Refused(why) => format!("**refused**: {why}"),
+        FieldSupport::ByTable => return by_table(&paths),
     };
     let rows = paths.iter().flat_map(|path| support::treatments(path)).map(|row| treated(&row));
     [own].into_iter().chain(rows).collect::<Vec<_>>().join(". ")
@@ -163,7 +163,7 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('.').map(|(end, _)| &path[..end]).collect::<Vec<_>>().into_iter().rev()
 }
 
-fn treated(row: &support::Treatment) -> String {
+fn treated(row: &support::FieldTreatment) -> String {
     let space = if row.condition.is_empty() { "" } else { " " };
     format!("**warning**{space}{}: {}", row.condition, row.sentence)
 }

@@ -10,7 +10,7 @@ use galatea_types::Error;
 
 use super::{Finding, Inspected, MOST_MISTAKES, add_mistakes};
 use crate::{
-    manager::{BrokenStep, Cycle, cycle_error, cycles},
+    manager::{BrokenStep, DependencyCycle, cycle_error, cycles},
     model_id::ModelId,
     repository::Repository,
 };
@@ -147,7 +147,7 @@ fn rejected(
 ) -> Vec<Finding> {
     let is_open = |(id, _): &(&ModelId, &BTreeSet<ModelId>)| open.contains_key(id);
     let needs = needs.iter().filter(is_open).map(|(id, n)| (id, n.iter().collect())).collect();
-    let of_ensemble = |(id, cycle): (&ModelId, Cycle)| {
+    let of_ensemble = |(id, cycle): (&ModelId, DependencyCycle)| {
         let model = models.get(id)?;
         let draft = ConfigDraft::from(RawModelConfig::clone(&model.polled.raw));
         Some(finding(model, cycle_error(id, &cycle, &draft)))

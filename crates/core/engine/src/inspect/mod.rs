@@ -7,7 +7,7 @@ mod ensembles;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared, PathRules};
 use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
@@ -19,7 +19,7 @@ use crate::{
     model_id::ModelId,
     options::EngineOptions,
     overrides::{LoadOverrides, OverrideFolders},
-    repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+    repository::{ConfigName, ModelFolder, ModelLayout, PlacedMistake, Repository},
     warm_up,
 };
 
@@ -94,7 +94,7 @@ pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result
 /// The configuration of one model of the repositories, as it is completed from the model's files.
 ///
 /// # Errors
-/// Why it cannot be loaded; [`CannotTell`] beside the configuration as far as it is known, where its files do not tell
+/// Why it cannot be loaded; [`NotDeclared`] beside the configuration as far as it is known, where its files do not tell
 /// the rest.
 pub fn complete(
     options: &EngineOptions,
@@ -108,7 +108,7 @@ pub fn complete(
     let polled = inspection.poll(&id)?;
     match polled.draft(&inspection.completion()) {
         Ok(raw) => Ok((raw, None)),
-        Err(error) if CannotTell::is_in(&error) => {
+        Err(error) if NotDeclared::is_in(&error) => {
             Ok((RawModelConfig::clone(&polled.raw), Some(error.message().to_owned())))
         }
         Err(error) => Err(explained(&polled, error)),
@@ -236,7 +236,7 @@ impl<'a> ModelInspector<'a> {
         add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
         let config = match polled.complete(&self.completion()) {
             Ok(config) => config,
-            Err(error) if CannotTell::is_in(&error) => {
+            Err(error) if NotDeclared::is_in(&error) => {
                 self.add_missing_files(&polled, findings);
                 findings.push(Finding::note(&id.name, file, &error));
                 return Some(Inspected { polled, config: None });
@@ -274,7 +274,7 @@ impl<'a> ModelInspector<'a> {
                 }
                 Err(error) => error,
             };
-            if CannotTell::is_in(&error) {
+            if NotDeclared::is_in(&error) {
                 let place = format!("{model}/{version}");
                 findings.push(Finding::note(model, &place, &error));
                 continue;
@@ -343,8 +343,9 @@ impl<'a> ModelInspector<'a> {
     fn add_missing_files(&self, polled: &PolledModel, findings: &mut Vec<Finding>) {
         let found =
             polled.versions.iter().filter_map(|&version| polled.layout().model_file(version));
-        let finding =
-            |oddity: Oddity| Finding::new(&polled.id.name, oddity.diagnostic(Severity::Error));
+        let finding = |oddity: PlacedMistake| {
+            Finding::new(&polled.id.name, oddity.diagnostic(Severity::Error))
+        };
         findings.extend(found.map(finding));
     }
 }
@@ -395,7 +396,7 @@ fn add_mistakes(
 }
 
 /// Those that no error tells already.
-fn add_oddities(model: &str, oddities: Vec<Oddity>, findings: &mut Vec<Finding>) {
+fn add_oddities(model: &str, oddities: Vec<PlacedMistake>, findings: &mut Vec<Finding>) {
     for oddity in oddities {
         let found = oddity.diagnostic(Severity::Warning);
         let is_told = |f: &Finding| f.model == model && f.diagnostic.place == found.place;

@@ -7,7 +7,7 @@ use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, R
 
 use super::{
     Request, Shared,
-    flights::{SharedExecution, Waiting},
+    flights::{SharedExecution, WaitingRequest},
 };
 use crate::sync::{LockExt, Mutex};
 
@@ -134,14 +134,14 @@ impl LeadingRequest {
         self.state.lock_unpoisoned().flight.as_ref().is_some_and(SharedExecution::is_awaited)
     }
 
-    fn land(&self) -> Vec<Waiting> {
+    fn land(&self) -> Vec<WaitingRequest> {
         let flight = self.state.lock_unpoisoned().flight.take();
         flight.map(SharedExecution::land).unwrap_or_default()
     }
 
     /// Those that waited get the answer. Where there is none each is executed by itself: what failed may have been the fault of
     /// the first request's client, which is no reason for others.
-    fn go_on(&self, waiting: Vec<Waiting>, entry: Option<&Entry>) {
+    fn go_on(&self, waiting: Vec<WaitingRequest>, entry: Option<&Entry>) {
         for waiting in waiting {
             let waited = waiting.waited(self.shared.accounting.clock().now());
             match entry {

@@ -20,7 +20,7 @@ use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
 use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{EqualRequests, Waiting},
+    flights::{EqualRequests, WaitingRequest},
     leader::LeadingRequest,
 };
 use crate::{
@@ -276,7 +276,7 @@ impl Shared {
     }
 
     /// Counts and answers a request that nobody waits for.
-    fn abandon(&self, waiting: Waiting) {
+    fn abandon(&self, waiting: WaitingRequest) {
         let Request { request, mut context, responder, .. } = waiting.request;
         let error = RequestFailure::Abandoned.into();
         self.accounting.failed(&request.id, &mut context, FailureReason::Canceled, &error);

@@ -10,7 +10,7 @@ use galatea_backend::{Batch, Outcome, Pipeline};
 use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::{HandedOver, Next},
+    request_queue::{Next, PrefetchedRequest},
 };
 
 impl Executor {
@@ -80,7 +80,9 @@ impl Executor {
         };
         let request = QueuedRequest { pending, arrival };
         let Some(waiting) = waiting else { return ControlFlow::Break(request) };
-        self.slot.queue.handed_over(self.slot.index, HandedOver { request, number, waiting });
+        self.slot
+            .queue
+            .handed_over(self.slot.index, PrefetchedRequest { request, number, waiting });
         ControlFlow::Continue(0)
     }
 

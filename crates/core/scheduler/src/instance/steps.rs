@@ -5,8 +5,8 @@ use galatea_backend::{Batch, PendingRequest, SequenceStates};
 use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::Done,
-    sequence::{OfSequence, SequenceInputs, SlotTicket, Step, StepEnd},
+    request_queue::FinishedWork,
+    sequence::{SequenceInputs, SequenceRequest, SlotTicket, Step, StepEnd},
 };
 
 /// A row of a batch; `None`: one without a request.
@@ -25,9 +25,9 @@ struct Origin {
 
 impl Executor {
     /// Executes steps of sequences and answers them, except for requests that are answered later or executed again.
-    pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> Done<QueuedRequest> {
+    pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> FinishedWork<QueuedRequest> {
         let context = self.context.clone();
-        let Some(inputs) = &context.sequences else { return Done::from(0) };
+        let Some(inputs) = &context.sequences else { return FinishedWork::from(0) };
         let origin = |Step { ticket, request, .. }: &Step<QueuedRequest, SequenceStates>| Origin {
             ticket: *ticket,
             arrival: request.arrival,
@@ -45,7 +45,7 @@ impl Executor {
         let (mut batch, streams) = self.run(batch, waiting);
         let count = origins.iter().flatten().count();
         let steps = self.ends(inputs, &mut batch, &origins);
-        Done { requests: count - self.answer(batch, streams), steps }
+        FinishedWork { requests: count - self.answer(batch, streams), steps }
     }
 
     /// The batch: a request for each row.

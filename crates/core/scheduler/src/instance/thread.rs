@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::{Done, RequestQueue, Work},
+    request_queue::{FinishedWork, RequestQueue, Work},
     sync::mpsc,
 };
 
@@ -66,21 +66,21 @@ struct InstanceThread<'a> {
 
 impl InstanceThread<'_> {
     fn serve(mut self) {
-        let mut done = Done::from(0);
+        let mut done = FinishedWork::from(0);
         loop {
             let Some((work, thread)) = self.pull(done) else { return };
             self = thread;
             let executor = &mut self.executor;
             match work {
-                Work::Batch(requests) => done = Done::from(executor.execute(requests)),
+                Work::Batch(requests) => done = FinishedWork::from(executor.execute(requests)),
                 Work::Steps(steps) => done = executor.execute_steps(steps),
                 Work::Dropped(dropped) => {
-                    done = Done::from(dropped.len());
+                    done = FinishedWork::from(dropped.len());
                     executor.slot.responses.answer_dropped(dropped);
                 }
                 Work::Restart(reason) => {
                     executor.rest();
-                    done = Done::from(0);
+                    done = FinishedWork::from(0);
                     let Some(restarted) = self.restart(reason) else { return };
                     self = restarted;
                 }
@@ -99,7 +99,7 @@ impl InstanceThread<'_> {
     }
 
     /// Waits for work. While the thread sleeps, its executor lies where those find it who bring requests and execute them.
-    fn pull(self, done: Done<QueuedRequest>) -> Option<(Work<QueuedRequest>, Self)> {
+    fn pull(self, done: FinishedWork<QueuedRequest>) -> Option<(Work<QueuedRequest>, Self)> {
         let Self { executor, backoff, executors } = self;
         let InstanceSlot { queue, index, .. } = &executor.slot;
         let (queue, index) = (queue.clone(), *index);

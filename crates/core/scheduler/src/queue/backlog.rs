@@ -6,7 +6,7 @@ use galatea_config::{ModelConfig, Scheduling};
 
 use super::{
     auto_delay::AutoDelay,
-    batching::{BatchRules, Decision, Turn, next_batch},
+    batching::{BatchRules, Decision, PullRequest, next_batch},
     join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
     queued::Queued,
@@ -113,7 +113,7 @@ impl<T: Queued> Backlog<T> {
         let mut next = |is_flushing| {
             let joins =
                 |first: &T, new: &T, extent: &mut Extent| new.joins(first, extent, join_rules);
-            let turn = Turn { now, delay_began, is_flushing };
+            let turn = PullRequest { now, delay_began, is_flushing };
             next_batch(&mut self.requests, &self.rules, joins, turn)
         };
         let decision = next(is_closed);

@@ -2,7 +2,7 @@
 //!
 //! A connection's thread that adds a request to an idle model takes the executor of the instance that sleeps, once its other
 //! connections have had their turn, and executes all that waits by then ([`late_work`]). That is for models that do nothing
-//! but compute, as long as their executions are short ([`Pace`]), and for a moment at a time: what waits then is left to the
+//! but compute, as long as their executions are short ([`ExecutionPace`]), and for a moment at a time: what waits then is left to the
 //! instance's thread.
 
 use std::{
@@ -16,8 +16,8 @@ use galatea_types::{InferRequest, late_work, late_work::LateWork};
 
 use crate::{
     ExecutionRules,
-    instance::{Executor, Executors, ModelContext, Pace, Responses},
-    request_queue::{Caller, RequestQueue, Work},
+    instance::{ExecutionPace, Executor, Executors, ModelContext, Responses},
+    request_queue::{RequestQueue, SubmitterRole, Work},
 };
 
 /// How long a thread executes at a time, but for the last execution. Its connections wait meanwhile.
@@ -30,7 +30,7 @@ pub(super) fn pace(
     execution: &ExecutionRules,
     instances: &[InstanceSpec],
     now: Instant,
-) -> Option<Pace> {
+) -> Option<ExecutionPace> {
     let only_computes = model.computes_on_any_thread()
         && !config.is_decoupled()
         && !model.may_answer_later()
@@ -45,7 +45,7 @@ pub(super) fn pace(
     // Threads of connections have no permits, and are placed like no instance.
     let is_free = execution.rate_limiter.is_none()
         && instances.iter().all(|spec| execution.placement(config, spec).is_default());
-    (only_computes && takes_at_once && is_free).then(|| Pace::new(now))
+    (only_computes && takes_at_once && is_free).then(|| ExecutionPace::new(now))
 }
 
 /// Executes the requests of a model on the threads that bring them.
@@ -58,14 +58,14 @@ pub(super) struct InPlaceExecution {
 
 impl InPlaceExecution {
     /// What the thread that brings this request may do for it.
-    pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> Caller {
-        let Some(pace) = &self.context.pace else { return Caller::Leaves };
+    pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> SubmitterRole {
+        let Some(pace) = &self.context.pace else { return SubmitterRole::Leaves };
         if !late_work::is_served() || !pace.is_quick(request.input_bytes(), now) {
-            Caller::Leaves
+            SubmitterRole::Leaves
         } else if late_work::is_left(self) {
-            Caller::HasTurn
+            SubmitterRole::HasTurn
         } else {
-            Caller::Executes
+            SubmitterRole::Executes
         }
     }
 

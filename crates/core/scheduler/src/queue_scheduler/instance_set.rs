@@ -9,7 +9,7 @@ use super::in_place::InPlaceExecution;
 use crate::{
     instance::{self, Executors, InstanceSlot, ModelContext, Responses},
     open_streams::OpenStreams,
-    request_queue::{Outage, RequestQueue},
+    request_queue::{NoInstances, RequestQueue},
     sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
 };
 
@@ -122,7 +122,7 @@ impl InstanceSet {
             chosen
         };
         let indices: Vec<usize> = chosen.iter().map(|member| member.index).collect();
-        if let Some(Outage { reason, unserved }) = self.queue.retire_instances(&indices) {
+        if let Some(NoInstances { reason, unserved }) = self.queue.retire_instances(&indices) {
             let count = unserved.len();
             self.responses.answer_outage(unserved, &reason);
             self.queue.finish(count);

@@ -20,7 +20,7 @@ use crate::{
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
     request_queue::{Accepted, Refusal, RequestQueue},
-    sequence::{Hold, SequenceInputs},
+    sequence::{SequenceInputs, TestHold},
     sync::{LockExt, Mutex, mpsc},
 };
 
@@ -49,7 +49,7 @@ pub struct SchedulerSpec {
     /// model has one, in the order of the configuration.
     pub initial_states: Vec<Tensor>,
     /// For tests.
-    pub hold: Hold,
+    pub hold: TestHold,
     /// Instances are started one after the other, and not all at the same time.
     pub starts_one_by_one: bool,
     /// What each instance executes, in this order, before it is ready, also when it is started again.

@@ -1,9 +1,9 @@
 //! Handing requests over to instances that are busy, ahead of their turn.
 
 use super::{Next, RequestQueue, State, handed_over::PrefetchedRequest};
-use crate::{parking::Locked, queue::Decision, sequence::OfSequence};
+use crate::{parking::Locked, queue::Decision, sequence::SequenceRequest};
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// Requests to be handed over to instance `index`, which executes one: `room` of them at most. `done`: as for
     /// [`RequestQueue::pull`].
     pub fn next_ahead(&self, index: usize, done: usize, room: usize) -> Vec<T> {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{NotExecuted, RequestQueue, State};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
 /// Between two looks at all that waits.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
@@ -12,7 +12,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(1);
 /// A look at all that waits takes this part of the time at most, however long the queue is.
 const SHARE_OF_TIME: u32 = 20;
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// Whether something happens to what waits when a time has come, whatever the instances do.
     pub fn has_expiry(&self) -> bool {
         self.parking.lock().waiting.requests().is_none_or(|backlog| backlog.rejects_late())
@@ -35,7 +35,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
+impl<T: SequenceRequest> Locked<'_, State<T>> {
     /// A request was queued that expires then. `are_released`: those that wait were held back until now.
     pub(super) fn expect_expiry(&mut self, expires_at: Option<Instant>, are_released: bool) {
         match (expires_at, are_released) {

@@ -5,7 +5,7 @@
 //! anybody.
 
 use super::{Decision, RequestQueue, State, Work};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
 /// What the thread that adds a request may do for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct InPlaceTurns {
     are_to_end: bool,
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
+impl<T: SequenceRequest> Locked<'_, State<T>> {
     /// After a request was added: in the place of which instance's thread the caller is to work, if it is.
     pub(super) fn begin_turn(&mut self, caller: SubmitterRole) -> Option<usize> {
         match caller {
@@ -44,7 +44,7 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// [`RequestQueue::pull`] for the turn in the place of the thread of instance `index`. `None`: the turn is over.
     pub fn pull_in_place(&self, index: usize, done: usize) -> Option<Work<T>> {
         let mut state = self.parking.lock();

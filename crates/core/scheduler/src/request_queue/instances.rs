@@ -5,9 +5,9 @@ use std::time::Instant;
 use galatea_types::Error;
 
 use super::{NoInstances, RequestQueue};
-use crate::sequence::OfSequence;
+use crate::sequence::SequenceRequest;
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// Adds an instance, whose thread is about to be started. Returns its number.
     pub fn add_instance(&self) -> usize {
         let mut state = self.parking.lock();

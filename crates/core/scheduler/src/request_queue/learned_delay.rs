@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{RequestQueue, State};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// The instance has executed what it had. Told before it answers: whoever has an answer may be back with the next
     /// request at once, and is not to be taken for one more.
     pub fn about_to_answer(&self, index: usize) {

@@ -33,7 +33,7 @@ pub(crate) use self::{
     handed_over::PrefetchedRequest, in_place::SubmitterRole, waiting::NotExecuted,
 };
 use self::{
-    handed_over::{Back, PrefetchedRequests},
+    handed_over::{PrefetchedRequests, TakeBack},
     health::InstanceHealth,
     in_place::InPlaceTurns,
     waiting::Waiting,
@@ -43,11 +43,11 @@ use crate::{
     queue::{Backlog, Decision, DropReason},
     queued_request::QueuedRequest,
     rate_limiter::Permits,
-    sequence::{Hold, OfSequence, SequenceRefusal, Step, StepEnd},
+    sequence::{SequenceRefusal, SequenceRequest, Step, StepEnd, TestHold},
 };
 
 /// Requests that wait for a group of instances, and the threads of those instances.
-pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
+pub(crate) struct RequestQueue<T: SequenceRequest = QueuedRequest> {
     parking: Parking<State<T>>,
     /// Decisions depend on the time; else the clock is not read.
     needs_clock: bool,
@@ -62,7 +62,7 @@ pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
     permits: Option<Permits>,
 }
 
-struct State<T: OfSequence> {
+struct State<T: SequenceRequest> {
     waiting: Waiting<T>,
     handed_over: PrefetchedRequests<T>,
     turns: InPlaceTurns,
@@ -77,7 +77,7 @@ struct State<T: OfSequence> {
 }
 
 /// What an instance thread is to do.
-pub(crate) enum Work<T: OfSequence> {
+pub(crate) enum Work<T: SequenceRequest> {
     Batch(Vec<T>),
     /// Requests of sequences, in the order of their rows; `None`: a row without a request.
     Steps(Vec<Option<Step<T, T::States>>>),
@@ -91,7 +91,7 @@ pub(crate) enum Work<T: OfSequence> {
     End,
 }
 
-impl<T: OfSequence> Work<T> {
+impl<T: SequenceRequest> Work<T> {
     /// A request that was taken back.
     fn of(request: T) -> Self {
         match request.is_abandoned() {
@@ -145,23 +145,23 @@ pub(crate) enum Refusal {
 }
 
 /// What an instance thread reports when it looks for work: what it took before that has its final response now.
-pub(crate) struct FinishedWork<T: OfSequence> {
+pub(crate) struct FinishedWork<T: SequenceRequest> {
     /// Requests.
     pub requests: usize,
     /// Of those that were steps of sequences.
     pub steps: Vec<StepEnd<T, T::States>>,
 }
 
-impl<T: OfSequence> From<usize> for FinishedWork<T> {
+impl<T: SequenceRequest> From<usize> for FinishedWork<T> {
     /// Requests that were no steps of sequences.
     fn from(requests: usize) -> Self {
         Self { requests, steps: Vec::new() }
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// `hold`: nothing is executed until so many requests wait.
-    pub fn new(config: &ModelConfig, instances: usize, hold: Hold, clock: Clock) -> Self {
+    pub fn new(config: &ModelConfig, instances: usize, hold: TestHold, clock: Clock) -> Self {
         let mut waiting = Waiting::from_config(config, instances, hold);
         let backlog = waiting.requests().map(|backlog| &*backlog);
         let is_per_instance = backlog.is_none();
@@ -261,9 +261,9 @@ impl<T: OfSequence> RequestQueue<T> {
             state.wake_fed(index);
             if let Decision::Empty = decision {
                 match state.handed_over.take_oldest_back() {
-                    Back::Request(request) => return Work::of(request),
-                    Back::Nothing => {}
-                    Back::NotYet => {
+                    TakeBack::Request(request) => return Work::of(request),
+                    TakeBack::Nothing => {}
+                    TakeBack::NotYet => {
                         rest();
                         // What comes before it may have been read then.
                         let look = self.parking.clock().after(UNREAD_PAUSE);
@@ -399,7 +399,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
+impl<T: SequenceRequest> Locked<'_, State<T>> {
     /// Unlocks after requests that were taken have come first again, in their order.
     fn queue_again(mut self, requests: Vec<T>) {
         if requests.is_empty() {
@@ -425,7 +425,7 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> State<T> {
+impl<T: SequenceRequest> State<T> {
     fn in_flight(&self) -> usize {
         self.waiting.len() + self.executing
     }
@@ -458,8 +458,8 @@ impl<T: OfSequence> State<T> {
     fn take_overtaken_back(&mut self) -> Option<T> {
         let limit = MAX_OVERTAKEN * self.health.working_count() as u64;
         match self.handed_over.take_overtaken_back(self.complete, limit) {
-            Back::Request(request) => Some(request),
-            Back::Nothing | Back::NotYet => None,
+            TakeBack::Request(request) => Some(request),
+            TakeBack::Nothing | TakeBack::NotYet => None,
         }
     }
 

@@ -13,16 +13,16 @@ use super::{RequestQueue, State};
 use crate::{
     parking::Locked,
     queue::Decision,
-    rate_limiter::{Claim, RateLimiter, Wake, Wakes},
-    sequence::{Hold, OfSequence},
+    rate_limiter::{PermitClaim, QueuesToWake, RateLimiter, WakeQueue},
+    sequence::{SequenceRequest, TestHold},
 };
 
-impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
+impl<T: SequenceRequest<States: Send> + Send + 'static> RequestQueue<T> {
     /// A queue whose instances need permits of `limiter`, if there is one.
     pub fn limited(
         config: &ModelConfig,
         instances: usize,
-        hold: Hold,
+        hold: TestHold,
         limiter: Option<&Arc<RateLimiter>>,
         clock: Clock,
     ) -> Arc<Self> {
@@ -33,7 +33,7 @@ impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// Counts what an instance asks for, before it is started.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<T: OfSequence> RequestQueue<T> {
     /// that one is woken, which takes it.
     pub(super) fn leave(&self, state: Locked<'_, State<T>>, index: usize) {
         let permits = self.permits.as_ref();
-        let wakes = permits.map_or_else(Wakes::default, |permits| permits.leave(index));
+        let wakes = permits.map_or_else(QueuesToWake::default, |permits| permits.leave(index));
         let left = state.waiting.len();
         state.wake_for_rest(left);
         wakes.wake();
@@ -85,9 +85,9 @@ impl<T: OfSequence> RequestQueue<T> {
             Decision::Take(_) => {
                 let shared = (!self.is_per_instance).then(|| state.waiting.len());
                 match permits.claim(index, shared) {
-                    Claim::Begin => return ControlFlow::Continue(state),
-                    Claim::AskAgain(wakes) => wakes,
-                    Claim::Wait => {
+                    PermitClaim::Begin => return ControlFlow::Continue(state),
+                    PermitClaim::AskAgain(wakes) => wakes,
+                    PermitClaim::Wait => {
                         rest();
                         let is_over = |s: &State<T>| s.is_closed && s.in_flight() == 0;
                         let state =
@@ -107,7 +107,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence<States: Send> + Send> Wake for RequestQueue<T> {
+impl<T: SequenceRequest<States: Send> + Send> WakeQueue for RequestQueue<T> {
     fn wake(&self) {
         self.parking.lock().wake_all();
     }
@@ -144,7 +144,13 @@ mod tests {
     }
 
     fn limited(config: &ModelConfig, instances: usize, limiter: &Arc<RateLimiter>) -> Queue {
-        RequestQueue::limited(config, instances, Hold::default(), Some(limiter), Clock::system())
+        RequestQueue::limited(
+            config,
+            instances,
+            TestHold::default(),
+            Some(limiter),
+            Clock::system(),
+        )
     }
 
     fn new_queue(limiter: &Arc<RateLimiter>, more: &str) -> Queue {

@@ -8,11 +8,11 @@ use galatea_types::CorrelationId;
 use super::{Accepted, Refusal, RequestQueue, State, waiting::Waiting};
 use crate::{
     parking::Locked,
-    sequence::{OfSequence, SequenceRefusal, Sequences, StepEnd},
+    sequence::{SequenceRefusal, SequenceRequest, Sequences, StepEnd},
     sequence_memory::RestingSequences,
 };
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     /// A step of a sequence that instance `index` took has left its states, after its execution had returned.
     pub fn finish_step(&self, index: usize, step: StepEnd<T, T::States>) {
         let mut state = self.parking.lock();
@@ -60,7 +60,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
+impl<T: SequenceRequest> Locked<'_, State<T>> {
     /// Steps of sequences that instance `index` took were executed.
     pub(super) fn finish_steps(&mut self, index: usize, steps: Vec<StepEnd<T, T::States>>) {
         if steps.is_empty() {
@@ -82,7 +82,7 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     fn with_sequences<R>(&self, ask: impl FnOnce(&mut Sequences<T>) -> R) -> Option<R> {
         match &mut self.parking.lock().waiting {
             Waiting::Sequences(sequences) => Some(ask(sequences)),
@@ -91,7 +91,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence<States: Send> + Send> RestingSequences for RequestQueue<T> {
+impl<T: SequenceRequest<States: Send> + Send> RestingSequences for RequestQueue<T> {
     fn resting_since(&self) -> Option<Instant> {
         self.with_sequences(Sequences::resting_since).flatten()
     }

@@ -9,11 +9,11 @@ use galatea_types::Error;
 use super::Work;
 use crate::{
     queue::{Backlog, Decision, DropReason},
-    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences},
+    sequence::{SequenceDrop, SequenceRequest, SequenceRules, Sequences, TestHold},
 };
 
 /// All that waits.
-pub(super) enum Waiting<T: OfSequence> {
+pub(super) enum Waiting<T: SequenceRequest> {
     Requests(Box<Backlog<T>>),
     Sequences(Box<Sequences<T>>),
 }
@@ -25,8 +25,8 @@ pub(crate) enum NotExecuted {
     OfSequence(SequenceDrop),
 }
 
-impl<T: OfSequence> Waiting<T> {
-    pub fn from_config(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
+impl<T: SequenceRequest> Waiting<T> {
+    pub fn from_config(config: &ModelConfig, instances: usize, hold: TestHold) -> Self {
         let Scheduling::Sequence(batching) = config.scheduling() else {
             return Self::Requests(Box::new(Backlog::from_config(config, hold.queued)));
         };

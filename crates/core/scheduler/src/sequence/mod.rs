@@ -32,6 +32,6 @@ pub(crate) use key::SequenceRequest;
 pub(crate) use rules::SequenceRules;
 pub use rules::TestHold;
 #[cfg(test)]
-pub(crate) use sequences::Pushed;
+pub(crate) use sequences::PushedRequest;
 pub(crate) use sequences::{SequenceDrop, SequenceRefusal, Sequences};
 pub(crate) use step::{SlotTicket, Step, StepEnd};

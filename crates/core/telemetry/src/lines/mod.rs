@@ -20,7 +20,7 @@ use std::{
 use galatea_types::{CondvarExt as _, LockExt as _};
 use rustix::stdio;
 
-use self::target::{Descriptor, Target, Unwritten};
+use self::target::{Descriptor, LogTarget, Unwritten};
 
 /// How long lines are gathered by a writer that gathers them.
 const GATHERING: Duration = Duration::from_millis(20);
@@ -79,7 +79,7 @@ struct Shared {
 }
 
 struct State {
-    target: Arc<Target>,
+    target: Arc<LogTarget>,
     /// Whole lines, or the rest of one and whole ones.
     waiting: Vec<u8>,
     /// Empty memory for `waiting` when the thread takes that.
@@ -129,20 +129,20 @@ impl LineWriter {
 
     /// Writes to what is open already, be it a pipe, a terminal or a file.
     pub fn new(open: impl Into<OwnedFd>, pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Owned(open.into())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Owned(open.into())), None, pace, notice)
     }
 
     /// Writes to the standard output of this program.
     pub fn stdout(pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Standard(stdio::stdout())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Standard(stdio::stdout())), None, pace, notice)
     }
 
     /// Writes to the standard error of this program.
     pub fn stderr(pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Standard(stdio::stderr())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Standard(stdio::stderr())), None, pace, notice)
     }
 
-    fn to(target: Target, path: Option<PathBuf>, pace: Pace, notice: LossNotice) -> Self {
+    fn to(target: LogTarget, path: Option<PathBuf>, pace: Pace, notice: LossNotice) -> Self {
         let state = Mutex::new(State {
             target: Arc::new(target),
             waiting: Vec::new(),
@@ -256,7 +256,7 @@ impl Shared {
     }
 
     /// What waits, where it is written to, and how many lines behind it were lost. `None`: nothing came for a while.
-    fn take(&self) -> Option<(Arc<Target>, Vec<u8>, u64)> {
+    fn take(&self) -> Option<(Arc<LogTarget>, Vec<u8>, u64)> {
         let state = self.state.lock_unpoisoned();
         let mut state = self.wait_while(state, IDLE, |state| state.waiting.is_empty());
         if state.waiting.is_empty() {
@@ -285,9 +285,9 @@ impl Shared {
     }
 }
 
-fn open(path: &Path) -> io::Result<Target> {
+fn open(path: &Path) -> io::Result<LogTarget> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(Target::new(Descriptor::Owned(file.into())))
+    Ok(LogTarget::new(Descriptor::Owned(file.into())))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use galatea_engine::{IndexEntry, ServedModel};
 use galatea_telemetry::{Activity, RecentDurations, StatisticsSnapshot};
 use serde::Serialize;
 
-use crate::history::Counted;
+use crate::history::VersionCounts;
 
 /// Most batch sizes that are shown of a model: those that came most often.
 const MOST_SIZES: usize = 64;
@@ -215,9 +215,9 @@ impl FollowedVersion {
     }
 
     /// What it had counted at the last sample, for the history; `None`: it is not ready.
-    pub fn counted(&self) -> Option<(&str, Counted)> {
+    pub fn counted(&self) -> Option<(&str, VersionCounts)> {
         let Figures { counts, ns, pending, in_flight, .. } = self.figures.as_ref()?;
-        let counted = Counted {
+        let counted = VersionCounts {
             succeeded: counts.success,
             failed: counts.failure,
             inferences: counts.inferences,

@@ -6,7 +6,7 @@ use galatea_engine::{Engine, IndexEntry, ServedModel};
 use galatea_frontend::without_middle;
 
 use super::model::{FollowedVersion, ModelRow};
-use crate::{history::Counted, words::key};
+use crate::{history::VersionCounts, words::key};
 
 /// Most versions that are shown.
 const MOST: usize = 5000;
@@ -67,7 +67,7 @@ impl Models {
     }
 
     /// What those that are ready had counted at the last sample.
-    pub fn counted(&self) -> impl Iterator<Item = (&str, Counted)> {
+    pub fn counted(&self) -> impl Iterator<Item = (&str, VersionCounts)> {
         self.followed.values().filter_map(FollowedVersion::counted)
     }
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Current, Tls, certificate::date, files::Stamp, load};
+use super::{CurrentConfig, Tls, certificate::date, files::Stamp, load};
 
 /// Between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -140,7 +140,7 @@ impl FilesSnapshot {
         if left == std::mem::replace(&mut self.told, left) {
             return;
         }
-        let Current { subject, not_after, .. } = &**current;
+        let CurrentConfig { subject, not_after, .. } = &**current;
         let (file, date) = (self.tls.files.certificates.display(), date(*not_after));
         match left {
             TimeLeft::Enough => {}

@@ -11,7 +11,7 @@ use crate::{
     io::{
         TURN,
         body_error::{BodyError, SizeLimit},
-        collector::Collector,
+        collector::BodyCollector,
     },
     state::Connection,
 };
@@ -39,7 +39,7 @@ pub(crate) async fn read(
     let expected = usize::try_from(framing.length().unwrap_or(0)).unwrap_or(usize::MAX);
     limit.check(expected)?;
     let BodyMemory { memory, mut share } = taken;
-    let mut collector = Collector::new(expected, header_length, limit, memory);
+    let mut collector = BodyCollector::new(expected, header_length, limit, memory);
     let mut left_of_turn = TURN;
     loop {
         let before = collector.size();

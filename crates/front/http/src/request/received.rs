@@ -12,7 +12,7 @@ use galatea_types::{
 use crate::{
     io::body_error::{BodyError, SizeLimit},
     request::{
-        body::{self, Taken},
+        body::{self, BodyMemory},
         route::ModelPath,
     },
     state::{Connection, PROTOCOL, ServerState},
@@ -115,7 +115,7 @@ impl<'c> ReceivedRequest<'c> {
             }
             _ => None,
         };
-        let taken = Taken { memory: &mut self.memory, share };
+        let taken = BodyMemory { memory: &mut self.memory, share };
         let read = body::read(self.connection, framing, header_length, limit, taken).await;
         self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));

@@ -17,7 +17,7 @@ pub(super) enum DecodeError {
     Value(#[from] Error),
 
     #[error("Unable to parse request")]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] MalformedMessage),
 
     // Parameters.
     #[error("invalid value type for '{key}' parameter, expected {expected}")]

@@ -37,9 +37,9 @@ mod number {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MessageError {
     #[error("Unable to parse request")]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] MalformedMessage),
     #[error("Unable to parse request ({0})")]
-    Fault(Fault),
+    Fault(WireFault),
     #[error("the request id is longer than {MAX_NAME} bytes")]
     LongId,
     #[error("a name in the request is longer than {MAX_NAME} bytes")]

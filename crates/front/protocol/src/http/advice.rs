@@ -13,7 +13,7 @@ use super::{
     json::{JsonCursor, Kind, check_depth, for_each_element, for_each_member},
     json_error::{JsonError, SyntaxFault},
     limits,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 use crate::taken::taken_as;
 
@@ -37,7 +37,7 @@ pub(super) fn of_input(
 pub(super) fn of_generate(
     error: DecodeError,
     data: &JsonCursor<'_>,
-    expected: Expected<'_>,
+    expected: ExpectedData<'_>,
 ) -> DecodeError {
     if !is_about_elements(&error) {
         return error;
@@ -175,7 +175,7 @@ impl<'a> Input<'a> {
 
     fn of_data(&self) -> Option<String> {
         let data_type = std::str::from_utf8(self.data_type.as_deref()?).ok()?;
-        let expected = Expected {
+        let expected = ExpectedData {
             data_type: DataType::from_protocol_name(data_type)?,
             count: self.shape.as_ref()?.element_count()?,
             input_name: "",
@@ -215,11 +215,13 @@ fn is_about_elements(error: &DecodeError) -> bool {
 }
 
 /// What is wrong with the elements that `data` stands on. `what` they are called.
-fn of_elements(data: &JsonCursor<'_>, what: &str, expected: Expected<'_>) -> String {
+fn of_elements(data: &JsonCursor<'_>, what: &str, expected: ExpectedData<'_>) -> String {
     let takes = taken_elements(expected.data_type);
     let mut reader = data.clone();
-    let refused =
-        tensor_data::decode_any(&mut reader, Expected { elements: Elements::Checked, ..expected });
+    let refused = tensor_data::decode_any(
+        &mut reader,
+        ExpectedData { elements: Elements::Checked, ..expected },
+    );
     let is_count = matches!(&refused, Err(DecodeError::Field { error, .. }) if matches!(**error, DecodeError::CountMismatch));
     let mut walk = Walk {
         until: if is_count { usize::MAX } else { reader.position() },

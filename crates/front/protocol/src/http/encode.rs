@@ -6,7 +6,7 @@ use galatea_types::{
 };
 
 use super::{
-    number_text::{Room, write_bool, write_f32, write_float, write_signed, write_unsigned},
+    number_text::{NumberBuffer, write_bool, write_f32, write_float, write_signed, write_unsigned},
     plain_text::plain_length,
 };
 use crate::{
@@ -143,12 +143,12 @@ const AT_ONCE: usize = 32;
 pub(crate) fn push_numbers<const N: usize>(
     json: &mut Vec<u8>,
     data: &[u8],
-    write: impl Fn(&mut Room, [u8; N]) -> usize,
+    write: impl Fn(&mut NumberBuffer, [u8; N]) -> usize,
 ) -> Result<(), EncodeError> {
     let (elements, _) = data.as_chunks::<N>();
     // About what most numbers take, so that the text seldom moves as it grows.
     json.try_reserve(elements.len().saturating_mul(2 * N + 5))?;
-    let mut texts = [0; AT_ONCE * size_of::<Room>()];
+    let mut texts = [0; AT_ONCE * size_of::<NumberBuffer>()];
     for some in elements.chunks(AT_ONCE) {
         let mut end = 0;
         for bytes in some {
@@ -222,8 +222,8 @@ fn push_integer(json: &mut Vec<u8>, value: i64) {
     push_number(json, |room| write_signed(room, value));
 }
 
-fn push_number(json: &mut Vec<u8>, write: impl FnOnce(&mut Room) -> usize) {
-    let mut room = Room::default();
+fn push_number(json: &mut Vec<u8>, write: impl FnOnce(&mut NumberBuffer) -> usize) {
+    let mut room = NumberBuffer::default();
     let length = write(&mut room);
     json.extend_from_slice(room.get(..length).unwrap_or_default());
 }

@@ -16,7 +16,7 @@ use super::{
     limits::{self, Count, MAX_PARAMETERS},
     number_text::write_float,
     parameters::custom_value,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 
 /// The one key that does not name a tensor or a parameter: an object of more keys.
@@ -119,7 +119,7 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut JsonCursor<'_>)
         shape_of(spec, is_batched, count).ok_or_else(|| DecodeError::NoShape(spec.name.to_string()))
     };
     let (data_type, elements) = (spec.data_type, Elements::Kept);
-    let expected = Expected { data_type, count, input_name: &spec.name, elements };
+    let expected = ExpectedData { data_type, count, input_name: &spec.name, elements };
     let data = |cursor: &mut JsonCursor<'_>| {
         let start = cursor.clone();
         tensor_data::decode_any(cursor, expected)

@@ -14,7 +14,7 @@ use super::{
     json_error::JsonError,
     limits::{self, MAX_RANK},
     region::RegionParameters,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 
 /// Where the data of inputs comes from when it is not in the JSON.
@@ -193,7 +193,7 @@ impl<'a> InputDescription<'a> {
             return Err(DecodeError::TooManyBytes { input, shape, data_type });
         }
         let elements = wanted.elements_of(&name);
-        tensor_data::decode(cursor, Expected { data_type, count, input_name: &name, elements })
+        tensor_data::decode(cursor, ExpectedData { data_type, count, input_name: &name, elements })
     }
 }
 

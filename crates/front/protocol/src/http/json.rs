@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::{
-    json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault},
+    json_error::{ExpectedKind, JsonError, MAX_DEPTH, SyntaxFault},
     plain_text::plain_length,
 };
 
@@ -364,37 +364,37 @@ pub(crate) fn check_depth(depth: usize) -> Result<()> {
 /// A value of a given kind, or the error for the wrong kind.
 impl<'a> JsonCursor<'a> {
     pub fn expect_string(&mut self) -> Result<Cow<'a, [u8]>> {
-        self.expect(Kind::String, Expected::String)?;
+        self.expect(Kind::String, ExpectedKind::String)?;
         self.string()
     }
 
     pub fn expect_bool(&mut self) -> Result<bool> {
-        self.expect(Kind::Bool, Expected::Boolean)?;
+        self.expect(Kind::Bool, ExpectedKind::Boolean)?;
         self.boolean()
     }
 
     pub fn expect_f64(&mut self) -> Result<f64> {
-        self.expect(Kind::Number, Expected::Number)?;
+        self.expect(Kind::Number, ExpectedKind::Number)?;
         Ok(self.number()?.as_f64())
     }
 
     pub fn expect_u64(&mut self) -> Result<u64> {
-        self.expect(Kind::Number, Expected::Unsigned)?;
-        self.number()?.as_u64().ok_or(JsonError::WrongKind(Expected::Unsigned))
+        self.expect(Kind::Number, ExpectedKind::Unsigned)?;
+        self.number()?.as_u64().ok_or(JsonError::WrongKind(ExpectedKind::Unsigned))
     }
 
     pub fn expect_i64(&mut self) -> Result<i64> {
-        self.expect(Kind::Number, Expected::Signed)?;
-        self.number()?.as_i64().ok_or(JsonError::WrongKind(Expected::Signed))
+        self.expect(Kind::Number, ExpectedKind::Signed)?;
+        self.number()?.as_i64().ok_or(JsonError::WrongKind(ExpectedKind::Signed))
     }
 
     /// Leaves the cursor on the `[`.
     pub fn expect_array(&mut self) -> Result<()> {
-        self.expect(Kind::Array, Expected::Array)
+        self.expect(Kind::Array, ExpectedKind::Array)
     }
 
     #[inline]
-    fn expect(&mut self, kind: Kind, expected: Expected) -> Result<()> {
+    fn expect(&mut self, kind: Kind, expected: ExpectedKind) -> Result<()> {
         if self.kind() == kind { Ok(()) } else { Err(JsonError::WrongKind(expected)) }
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
     HttpInfer, checked, not_http, outputs,
-    parser::{Progress, Response, ResponseParser},
+    parser::{ParseProgress, Response, ResponseParser},
     request::request_line,
 };
 use crate::{
@@ -169,12 +169,12 @@ impl HttpConnection {
                 error: ResponseError::TooLong { limit: self.route.response_limit }.into(),
             })?;
             let progress = match count {
-                0 => parser.end(&mut self.buffer).map(Progress::Done),
+                0 => parser.end(&mut self.buffer).map(ParseProgress::Done),
                 _ => parser.advance(&mut self.buffer),
             };
             match progress {
-                Ok(Progress::Done(response)) => return Ok((response, at)),
-                Ok(Progress::More(bytes)) => missing = bytes,
+                Ok(ParseProgress::Done(response)) => return Ok((response, at)),
+                Ok(ParseProgress::More(bytes)) => missing = bytes,
                 Err(malformed) => {
                     let error = not_http(malformed, &self.route.target.url());
                     return Err(Failure { began: true, error });

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use super::{
     HttpConnection, checked, json_data, model_path, not_http,
-    parser::{Progress, Response, ResponseParser},
+    parser::{ParseProgress, Response, ResponseParser},
 };
 use crate::{
     InferTemplate, InputData, OutputTensor, TensorMetadata, response_error::ResponseError,
@@ -86,12 +86,12 @@ impl HttpEvents {
             return Err(ResponseError::TooLong { limit: self.limit }.into());
         }
         let progress = match count {
-            0 => self.parser.end(&mut self.buffer).map(Progress::Done),
+            0 => self.parser.end(&mut self.buffer).map(ParseProgress::Done),
             _ => self.parser.advance(&mut self.buffer),
         };
         match progress.map_err(|malformed| not_http(malformed, &self.url))? {
-            Progress::Done(response) => self.end(response),
-            Progress::More(_) => {
+            ParseProgress::Done(response) => self.end(response),
+            ParseProgress::More(_) => {
                 if let Some(body) = self.parser.take_success() {
                     self.text.extend_from_slice(&body);
                 }

@@ -20,7 +20,7 @@ use galatea_types::{Code, Error, Result};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::OutputTensor;
-use parser::{Malformed, Progress, Response, ResponseParser};
+use parser::{ParseError, ParseProgress, Response, ResponseParser};
 
 /// Reads the whole HTTP response to an inference request from `bytes`, as it came from the socket.
 ///
@@ -30,8 +30,8 @@ pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
     let mut buffer = BytesMut::from(bytes);
     let mut parser = ResponseParser::new(true);
     let response = match parser.advance(&mut buffer) {
-        Ok(Progress::Done(response)) => Ok(response),
-        Ok(Progress::More(_)) => parser.end(&mut buffer),
+        Ok(ParseProgress::Done(response)) => Ok(response),
+        Ok(ParseProgress::More(_)) => parser.end(&mut buffer),
         Err(malformed) => Err(malformed),
     };
     let response = response.map_err(|malformed| not_http(malformed, "the server"))?;
@@ -40,7 +40,7 @@ pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
 }
 
 /// The error of a response that breaks the protocol.
-fn not_http(malformed: Malformed, url: &str) -> Error {
+fn not_http(malformed: ParseError, url: &str) -> Error {
     Error::unavailable(format!(
         "the answer of {url} is not HTTP/1.1: {malformed}; is this the server's HTTP port?"
     ))

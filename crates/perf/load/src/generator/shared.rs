@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use galatea_client::{Keep, OutputTensor, PreparedInfer, SequenceMark, Target};
+use galatea_client::{KeepResponse, OutputTensor, PreparedInfer, SequenceMark, Target};
 use galatea_perf_types::{
     model::ModelInfo,
     record::{ExportedRequest, RequestRecord},
@@ -12,7 +12,7 @@ use galatea_perf_types::{
 use galatea_types::Result;
 
 use super::{
-    progress::{Progress, RequestFailure, Side},
+    progress::{FailedSide, Progress, RequestFailure},
     records::Epoch,
     sequence::Sequences,
 };
@@ -79,13 +79,17 @@ impl Shared {
     }
 
     /// How much of the response to `job` is needed.
-    pub fn keep(&self, job: &Job) -> Keep {
+    pub fn keep(&self, job: &Job) -> KeepResponse {
         let needed = self.calls.export || self.expected(job).is_some();
-        if needed { Keep::Outputs } else { Keep::Nothing }
+        if needed { KeepResponse::Outputs } else { KeepResponse::Nothing }
     }
 
-    pub fn keep_on_streams(&self) -> Keep {
-        if self.calls.export || self.calls.validate { Keep::Outputs } else { Keep::Nothing }
+    pub fn keep_on_streams(&self) -> KeepResponse {
+        if self.calls.export || self.calls.validate {
+            KeepResponse::Outputs
+        } else {
+            KeepResponse::Nothing
+        }
     }
 
     pub fn expected(&self, job: &Job) -> Option<&[ExpectedOutput]> {
@@ -119,13 +123,13 @@ impl Shared {
 
     /// A failure with the response rather than with sending, if the calls distinguish them.
     pub fn response_failure(&self, text: impl Into<String>) -> RequestFailure {
-        let side = if self.calls.asynchronous { Side::Response } else { Side::Send };
+        let side = if self.calls.asynchronous { FailedSide::Response } else { FailedSide::Send };
         RequestFailure { side, text: text.into() }
     }
 }
 
 pub fn send_failure(error: impl ToString) -> RequestFailure {
-    RequestFailure { side: Side::Send, text: error.to_string() }
+    RequestFailure { side: FailedSide::Send, text: error.to_string() }
 }
 
 fn has_expectations(source: &dyn RequestSource) -> bool {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_client::{Connector, InferMark, Keep, PreparedInfer, Target};
+use galatea_client::{Connector, InferMark, KeepResponse, PreparedInfer, Target};
 use galatea_perf_load::{
     data::{Requests, check_settings, read_model},
     generator,
@@ -27,7 +27,7 @@ pub use galatea_perf_types::failure::{Failure, Result};
 
 use self::made_up::GeneratedRequest;
 use crate::{
-    options::{self, Parsed},
+    options::{self, ParsedOptions},
     profiler::Profiler,
     server_link::ServerLink,
     system_clock::SystemClock,
@@ -76,8 +76,8 @@ impl Probe {
     pub fn open(program: &str, words: Vec<String>, interrupt: Arc<Interrupt>) -> Result<Self> {
         let mut console = CollectedErrors::default();
         let settings = match options::parse(program, words.into_iter(), &mut console)? {
-            Parsed::Run(settings) => *settings,
-            Parsed::Help(_) | Parsed::Version(_) => {
+            ParsedOptions::Run(settings) => *settings,
+            ParsedOptions::Help(_) | ParsedOptions::Version(_) => {
                 return Err(Failure::option("a measurement is expected, and no question for help"));
             }
         };
@@ -125,7 +125,8 @@ impl ProbedModel {
             let mut answers = Vec::new();
             for template in templates {
                 let request = PreparedInfer::new(&target, &template)?;
-                let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
+                let reply =
+                    caller.infer(&request, InferMark::default(), KeepResponse::Outputs).await?;
                 answers.push(reply.outputs);
             }
             Ok(Answers(answers))

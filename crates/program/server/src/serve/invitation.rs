@@ -12,7 +12,7 @@ use galatea_serve::Server;
 use galatea_types::DataType;
 use serde_json::{Value, json};
 
-use super::{StartTexts, Started};
+use super::{StartTexts, StartedServer};
 
 /// The longest request that is still shown.
 const LONGEST: usize = 300;
@@ -35,7 +35,7 @@ pub fn show(server: &Server, guide: Option<&dyn StartTexts>) {
     let console = http.filter(|_| options.has_console);
     let console = console.map(|at| format!("{scheme}://{}/", place(at)));
     let text = match (guide, command) {
-        (Some(guide), command) => guide.welcome(&Started {
+        (Some(guide), command) => guide.welcome(&StartedServer {
             command: command.unwrap_or_default(),
             http: url,
             grpc: front_ends.grpc_address().map(place),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use galatea_serve::{ServeOptions, Server, Start};
 use galatea_telemetry::logger::{self, LogSettings};
 
-pub use self::guide::{StartTexts, Started};
+pub use self::guide::{StartTexts, StartedServer};
 
 /// Serves until a signal asks it to stop. A `guide` has words for people in place of those of the log.
 pub fn run(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> ExitCode {

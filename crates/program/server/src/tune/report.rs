@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galatea_perf::probe::{Difference, Figures};
+use galatea_perf::probe::{AnswerDifference, Figures};
 use galatea_serve::Table;
 
 use super::{candidate::Candidate, measured::Measured};
@@ -24,9 +24,9 @@ pub enum Agreement {
     /// Others are compared with it.
     IsCompared,
     /// Within the tolerance.
-    Agrees(Difference),
+    Agrees(AnswerDifference),
     /// Beyond it.
-    Differs { difference: Difference, tolerance: f64 },
+    Differs { difference: AnswerDifference, tolerance: f64 },
     /// Other outputs, types or shapes.
     Incomparable(String),
 }
@@ -172,8 +172,8 @@ mod tests {
         Row { candidate, outcome: Ok(Outcome { measured, agreement }) }
     }
 
-    fn difference(share: f64) -> Difference {
-        Difference { share, output: "y".to_owned() }
+    fn difference(share: f64) -> AnswerDifference {
+        AnswerDifference { share, output: "y".to_owned() }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::{
     advice::typed,
-    serve::{Guide, Started},
+    serve::{StartTexts, StartedServer},
     up::examples::Example,
 };
 
@@ -17,8 +17,8 @@ pub enum ServedText {
     Own(Vec<String>),
 }
 
-impl Guide for ServedText {
-    fn welcome(&self, started: &Started) -> String {
+impl StartTexts for ServedText {
+    fn welcome(&self, started: &StartedServer) -> String {
         let Some(http) = &started.http else {
             return "\nServing, but not over HTTP (--allow-http).\n\n".to_owned();
         };
@@ -76,7 +76,7 @@ impl Guide for ServedText {
 
 impl ServedText {
     /// Names of the ways on, and what they are.
-    fn ways_on(&self, started: &Started) -> Vec<(&'static str, String)> {
+    fn ways_on(&self, started: &StartedServer) -> Vec<(&'static str, String)> {
         let mut ways = Vec::new();
         if let Some(console) = &started.console {
             ways.push(("Look at it:", console.clone()));
@@ -119,13 +119,13 @@ mod tests {
     use super::*;
     use crate::up::examples::EXAMPLES;
 
-    fn started() -> Started {
-        Started {
+    fn started() -> StartedServer {
+        StartedServer {
             command: "curl -s localhost:8000/v2/models/a".to_owned(),
             http: Some("localhost:8000".to_owned()),
             is_local: true,
             console: Some("http://localhost:8000/".to_owned()),
-            ..Started::default()
+            ..StartedServer::default()
         }
     }
 

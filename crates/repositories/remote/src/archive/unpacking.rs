@@ -9,7 +9,7 @@ use std::{
 use galatea_tar_archive::{Bounds, UnpackError, Watch};
 
 use crate::{
-    cache::{Cache, CacheKey, Room, not_written},
+    cache::{Cache, CacheKey, EntryRoom, not_written},
     error::{FailureKind, RemoteError},
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Unpacking<'a> {
     key: &'a CacheKey,
     /// Names it for people.
     what: &'a str,
-    room: Room,
+    room: EntryRoom,
     /// Bytes for which room was made.
     made: u64,
     failure: Option<RemoteError>,
@@ -65,7 +65,7 @@ impl<'a> Unpacking<'a> {
     }
 
     fn too_large(&self) -> RemoteError {
-        let Room { limit, in_use } = self.room;
+        let EntryRoom { limit, in_use } = self.room;
         let text = format!(
             "the archive unpacks to more than the {} bytes that there are for it: the cache of models may hold {limit} bytes, \
              of which models in use have {in_use}; nothing of it was kept; allow more with --repository-cache-size",

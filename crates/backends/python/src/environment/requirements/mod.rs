@@ -15,7 +15,7 @@ use std::{
 use galatea_types::{Error, Result};
 use sha2::{Digest as _, Sha256};
 
-use self::{contents::Contents, project::Project};
+use self::{contents::RequirementLines, project::Project};
 use super::version::VersionRange;
 
 /// What has to be installed, and in which Python.
@@ -77,7 +77,7 @@ fn read(file: &Path) -> Result<Option<String>> {
 fn of_requirements(file: &Path, text: &str) -> Result<Requirements> {
     let range = |version| VersionRange::of_file(file, "the comment 'python:'", version);
     let python = python_comment(text).map(range).transpose()?;
-    let mut contents = Contents::default();
+    let mut contents = RequirementLines::default();
     contents.add_file(file, text, 0);
     let mut arguments = vec!["-r".into(), file.as_os_str().to_owned()];
     // When a file has hashes pip refuses packages without one.
@@ -97,7 +97,7 @@ fn python_comment(text: &str) -> Option<&str> {
 fn of_project(file: &Path, project: Project) -> Requirements {
     let Project { dependencies, python } = project;
     let text = dependencies.join("\n");
-    let mut contents = Contents::default();
+    let mut contents = RequirementLines::default();
     contents.add_file(file, &text, 0);
     let mut arguments: Vec<OsString> = dependencies.into_iter().map(OsString::from).collect();
     if !contents.has_numpy {

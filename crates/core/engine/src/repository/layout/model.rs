@@ -127,7 +127,8 @@ impl<'a> ModelLayout<'a> {
         };
         match kind_of(&file) {
             EntryKind::File if !self.backend.is_empty() => {
-                let content::Found { mistake, place } = content::mistake(&file, self.backend)?;
+                let content::ForeignContent { mistake, place } =
+                    content::mistake(&file, self.backend)?;
                 Some(self.at(&format!("{at}/{name}"), mistake).at(place))
             }
             EntryKind::LostLink => Some(self.at(&format!("{at}/{name}"), LayoutMistake::LostLink)),

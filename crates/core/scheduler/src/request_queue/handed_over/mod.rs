@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_backend::{TakenBack, WaitingBatches};
+use galatea_backend::{ReturnedRequests, WaitingBatches};
 
 /// A request that is handed over.
 pub(crate) struct PrefetchedRequest<T> {
@@ -192,9 +192,9 @@ impl<T> InstancePrefetch<T> {
             self.first().map(|e| &e.handed_over)
         {
             match waiting.take_first_back(*number) {
-                TakenBack::NotYet => return TakeBack::NotYet,
-                TakenBack::Nothing => self.begun = self.entries.len(),
-                TakenBack::Batch(number) => {
+                ReturnedRequests::NotYet => return TakeBack::NotYet,
+                ReturnedRequests::Nothing => self.begun = self.entries.len(),
+                ReturnedRequests::Batch(number) => {
                     let is_it = |entry: &Entry<T>| entry.handed_over.number == number;
                     let position = self.entries.iter().position(is_it);
                     self.begun = position.unwrap_or(self.entries.len());

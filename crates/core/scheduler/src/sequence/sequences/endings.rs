@@ -5,7 +5,7 @@ use std::time::Instant;
 use galatea_types::{CorrelationId, Error};
 
 use super::{
-    super::{backlog::Waiting, key::SequenceRequest, slots::InstanceSlots},
+    super::{backlog::WaitingSequence, key::SequenceRequest, slots::InstanceSlots},
     LiveSequence, SequenceDrop, SequencePlace, Sequences,
 };
 
@@ -18,7 +18,7 @@ impl<T: SequenceRequest> Sequences<T> {
                 self.drop_all(requests, &SequenceDrop::Cancelled);
             }
         }
-        for (number, waiting) in self.backlog.remove_where(Waiting::is_abandoned) {
+        for (number, waiting) in self.backlog.remove_where(WaitingSequence::is_abandoned) {
             self.drop_waiting(number, waiting, &SequenceDrop::Cancelled);
         }
     }

@@ -12,7 +12,7 @@ use galatea_types::{CorrelationId, Error};
 
 use self::idle::RestingSlots;
 use super::{
-    backlog::{SequenceBacklog, Waiting},
+    backlog::{SequenceBacklog, WaitingSequence},
     key::{Owner, SequenceRequest},
     rules::{SequenceRules, Strategy},
     slots::{Head, InstanceSlots},
@@ -418,7 +418,7 @@ impl<T: SequenceRequest> Sequences<T> {
         self.dropped.extend(dropped);
     }
 
-    fn drop_waiting(&mut self, number: u64, waiting: Waiting<T>, reason: &SequenceDrop) {
+    fn drop_waiting(&mut self, number: u64, waiting: WaitingSequence<T>, reason: &SequenceDrop) {
         if self.is_collected(&waiting.id, number) {
             self.live.remove(&waiting.id);
         }

@@ -7,19 +7,19 @@ use galatea_types::{CorrelationId, Error};
 use super::fake::{Done, Fake, MS, config, fake, sequences};
 use crate::{
     queue::Decision,
-    sequence::{Pushed, SequenceDrop, SequenceRefusal, Sequences, Step, StepEnd},
+    sequence::{PushedRequest, SequenceDrop, SequenceRefusal, Sequences, Step, StepEnd},
 };
 
 const OLDEST: &str = "oldest { max_candidate_sequences: 2 }";
 
-fn next(instance: usize) -> Pushed {
-    Pushed { next: Some((instance, true)), restarts: None }
+fn next(instance: usize) -> PushedRequest {
+    PushedRequest { next: Some((instance, true)), restarts: None }
 }
 
-const WAITS: Pushed = Pushed { next: None, restarts: None };
+const WAITS: PushedRequest = PushedRequest { next: None, restarts: None };
 
 #[track_caller]
-fn push(sequences: &mut Sequences<Fake>, request: Fake) -> Pushed {
+fn push(sequences: &mut Sequences<Fake>, request: Fake) -> PushedRequest {
     let now = request.queued_at;
     sequences.push(request, now).map_err(|(_, refusal)| refusal).expect("accepted")
 }

@@ -22,7 +22,7 @@ use galatea_frontend::Authentication;
 use galatea_telemetry::{families, metrics::FigureSource};
 use galatea_types::Environment;
 
-use self::{key_source::Keys, watched_file::WatchedFile};
+use self::{key_source::KeyOrigin, watched_file::WatchedFile};
 use crate::options::ServeOptions;
 
 /// Between two looks at the files.
@@ -71,7 +71,7 @@ pub fn read_policy(path: &Path) -> Result<Policy> {
 
 /// Whether the file of keys that the policy in `path` names is good, if it names one.
 pub fn check_key_file(policy: &Policy, path: &Path) -> Result<()> {
-    Keys::of(policy, path).first().map(drop)
+    KeyOrigin::of(policy, path).first().map(drop)
 }
 
 /// A regular file that is not longer than `most`.
@@ -134,7 +134,7 @@ impl Drop for PolicyWatch {
 pub struct AppliedPolicy {
     gate: Arc<Gate>,
     policy: WatchedFile,
-    keys: Keys,
+    keys: KeyOrigin,
     /// Names the proxies to an issuer of keys.
     environment: Environment,
 }
@@ -144,7 +144,7 @@ impl AppliedPolicy {
     fn read(path: &Path, environment: &Environment) -> Result<Self> {
         let file = WatchedFile::applied(path);
         let policy = read_policy(path)?;
-        let keys = Keys::of(&policy, path);
+        let keys = KeyOrigin::of(&policy, path);
         let first = keys.first()?;
         let gate = Arc::new(Gate::new(policy, first));
         Ok(Self { gate, policy: file, keys, environment: environment.clone() })
@@ -184,7 +184,7 @@ impl AppliedPolicy {
     /// A policy that is broken changes nothing.
     fn read_again(&mut self) {
         let read = read_policy(self.policy.path()).and_then(|policy| {
-            let keys = Keys::of(&policy, self.policy.path());
+            let keys = KeyOrigin::of(&policy, self.policy.path());
             if keys.is_same_source(&self.keys) {
                 return Ok((policy, None));
             }
@@ -201,7 +201,7 @@ impl AppliedPolicy {
         }
     }
 
-    fn apply(&mut self, policy: Policy, keys: Option<(Keys, KeySet)>) {
+    fn apply(&mut self, policy: Policy, keys: Option<(KeyOrigin, KeySet)>) {
         match keys {
             None => self.gate.replace_policy(policy),
             Some((keys, first)) => {
