@@ -95,7 +95,7 @@ impl CacheKey {
     }
 }
 
-/// As text: 64 hexadecimal digits.
+/// Writes 64 hexadecimal digits.
 impl std::fmt::Display for CacheKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -1,4 +1,4 @@
-//! Tokens: signed statements of an issuer about who somebody is (JWT, RFC 7519).
+//! Tokens: signed statements of an issuer about an identity (JWT, RFC 7519).
 //!
 //! The key decides the algorithm of the check, never the token: a key has one algorithm, and a token that names another one is
 //! refused before anything is computed.

@@ -60,7 +60,7 @@ enum OpenRoute {
 }
 
 galatea_types::names! {
-    /// As it is written in a policy.
+    /// The name in a policy.
     OpenRoute::name {
         Health = "health", ModelReady = "model-ready", Metrics = "metrics", ServerMetadata = "server-metadata",
     }

@@ -1,4 +1,4 @@
-//! Hints that change how fast a model runs, not what it answers.
+//! Hints that change the speed of a model, not its responses.
 
 use std::collections::BTreeMap;
 

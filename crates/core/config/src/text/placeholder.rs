@@ -1,4 +1,4 @@
-//! Recognizes placeholders of templates that nobody has filled in.
+//! Recognizes unfilled placeholders of templates.
 
 use crate::{Diagnostic, Place};
 

@@ -53,7 +53,7 @@ pub struct TlsSettings {
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Authorities of the server; where none are given, those of the system.
+    /// Authorities of the server; if none are given, those of the system.
     pub cacert: PathBuf,
     /// Folder of files with authorities.
     pub cacert_dir: PathBuf,

@@ -107,7 +107,7 @@ impl State {
         self.waiting.is_empty() && !self.is_writing
     }
 
-    /// Counts a line. Returns whether it is one of too many to write each by itself.
+    /// Counts a line. Returns whether too many lines come to write each by itself.
     fn is_in_burst(&mut self) -> bool {
         let (lines, time) = BURST;
         let now = Instant::now();
