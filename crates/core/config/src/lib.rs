@@ -6,9 +6,9 @@
 //!
 //! A configuration is made in four steps:
 //! 1. [`parse_text`] (a file) or [`parse_json`] (an override) gives the raw message;
-//! [`resolve_backend`] finds the backend, which may then complete the [`ConfigDraft`];
+//! 2. [`resolve_backend`] finds the backend, which may then complete the [`ConfigDraft`];
 //! 3. [`normalize`] fills in the defaults;
-//! [`ModelConfig::check`] refuses a configuration that cannot work and returns the checked form.
+//! 4. [`ModelConfig::check`] refuses a configuration that cannot work and returns the checked form.
 
 #![warn(missing_docs)]
 

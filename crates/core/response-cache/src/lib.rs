@@ -1,7 +1,7 @@
 //! The response cache: responses to earlier requests, and keys to find them for equal requests.
 //!
 //! # Invariants
-//! A key covers all parts of a request that may change its response. Two requests that differ have different keys.
+//! - A key covers all parts of a request that may change its response. Two requests that differ have different keys.
 //! - The cache in memory never holds more bytes than its limit, with the memory to manage them.
 //! - No look-up or insertion blocks its caller: longer work runs on the cache's own threads and is bounded in time.
 //! - Data from another server is checked before it becomes a response.

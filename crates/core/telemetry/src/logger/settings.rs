@@ -4,7 +4,7 @@ use std::{borrow::Cow, ffi::OsStr, path::PathBuf};
 
 use log::{Level, LevelFilter, Metadata};
 
-/// Target of trace messages for verbose level 3: the `log` facade has no level for them.
+/// Target of trace messages that verbose level 3 shows and level 2 does not: the `log` facade has no level for them.
 ///
 /// `log::trace!(target: VERBOSE_3, ...)`
 pub const VERBOSE_3: &str = "galatea::verbose_3";
