@@ -16,8 +16,8 @@ use crate::{Code, Error};
 /// requests that fill the budget do not shut out short ones.
 const SHORT: usize = 8 << 10;
 
-/// The bytes that clients may make the server hold, over all connections and protocols: bodies that are read, decoded requests,
-/// waiting requests, responses that are not yet sent.
+/// The bytes that clients may make the server hold, over all connections and protocols. They are bodies that are read, decoded
+/// requests, waiting requests, and responses that are not yet sent.
 ///
 /// New work asks ([`MemoryReservation::try_grow`]) and is refused beyond the limit. Work in progress continues and is only
 /// counted ([`MemoryReservation::grow`]), so that a full server finishes its work instead of failing it.

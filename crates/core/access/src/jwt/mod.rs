@@ -1,6 +1,6 @@
 //! Tokens: signed statements of an issuer about an identity (JWT, RFC 7519).
 //!
-//! The key decides the algorithm of the check, never the token: a key has one algorithm, and a token that names another one is
+//! The key decides the algorithm of the check, never the token. A key has one algorithm, and a token that names another one is
 //! refused before anything is computed.
 
 mod cache;

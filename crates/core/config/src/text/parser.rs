@@ -43,8 +43,8 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
-/// Returns all mistakes of a text that reading past a mistake can find: it skips an unknown field, a value that does not fit, a
-/// repeated field. A mistake in the braces is the last one.
+/// Returns all mistakes of a text that reading past a mistake can find. It skips an unknown field, a value that does not fit, and
+/// a repeated field. A mistake in the braces is the last one.
 pub(crate) fn mistakes(source: &str) -> Vec<TextError> {
     let Some(descriptor) = schema::model_config().filter(|_| source.len() <= MAX_SOURCE_SIZE)
     else {
