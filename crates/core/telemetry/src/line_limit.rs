@@ -1,4 +1,4 @@
-//! How many lines of one kind the log gets, so that what happens under load cannot flood it.
+//! A limit on log lines of one kind, so that events under load cannot flood the log.
 
 use std::{
     fmt, mem,
@@ -8,20 +8,20 @@ use std::{
 
 use galatea_types::LockExt;
 
-/// How long a period is.
+/// Length of a period.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Most lines in a period.
 const MAX_LINES: u32 = 10;
 
-/// Those that have suppressed lines since they were last asked.
+/// The limits that have suppressed lines since the last report.
 static SUPPRESSING: Mutex<Vec<Arc<LimitedLine>>> = Mutex::new(Vec::new());
 
-/// Admits a few lines per second, counts the others, and tells how many they were: before the next line that it admits, or
-/// at a [`tell_suppressed`] if none comes.
+/// Admits a few lines per second and counts the others. It reports their number before the next line that it admits, or at a
+/// [`tell_suppressed`] if no line comes.
 #[derive(Debug)]
 pub struct LineLimit(Arc<LimitedLine>);
 
-/// Logs how many lines were suppressed.
+/// Logs the number of suppressed lines.
 type ReportSuppressed = Box<dyn Fn(u64) + Send + Sync>;
 
 struct LimitedLine {
@@ -29,7 +29,7 @@ struct LimitedLine {
     tell: ReportSuppressed,
 }
 
-/// What was logged in the current period.
+/// The lines of the current period.
 #[derive(Debug)]
 struct RecentLines {
     period_ends_at: Instant,
@@ -38,13 +38,13 @@ struct RecentLines {
 }
 
 impl LineLimit {
-    /// Nothing was logged yet. `tell` logs how many lines were suppressed.
+    /// Makes a limit that has admitted nothing yet. `tell` logs the number of suppressed lines.
     pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Self {
         let recent = RecentLines { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
         Self(Arc::new(LimitedLine { recent: Mutex::new(recent), tell: Box::new(tell) }))
     }
 
-    /// Whether another line may be logged now.
+    /// Returns whether another line may be logged now.
     pub fn admits(&self) -> bool {
         let admitted = self.0.recent.lock_unpoisoned().admit(Instant::now());
         match admitted {
@@ -63,8 +63,7 @@ impl LineLimit {
     }
 }
 
-/// Tells how many lines were suppressed where nothing followed that would have told it: the flood is over. To be called now
-/// and then.
+/// Reports suppressed lines that no later line has reported, because the flood is over. Call it from time to time.
 pub fn tell_suppressed() {
     let (mut due, now) = (Vec::new(), Instant::now());
     SUPPRESSING.lock_unpoisoned().retain(|limited| {
@@ -85,7 +84,7 @@ impl fmt::Debug for LimitedLine {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
-    /// It may be logged, after so many that were not.
+    /// The line may be logged, after this many suppressed lines.
     After(u64),
     Suppressed {
         is_first: bool,

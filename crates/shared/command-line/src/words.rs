@@ -1,5 +1,5 @@
-//! Words into options, as GNU `getopt_long` does it: any order, `--name value`, `--name=value`, unique beginnings
-//! of long names, `-p5`, `-p 5`, several letters in one word, `--` before words that are no options.
+//! Splits words into options as GNU `getopt_long` does: any order, `--name value`, `--name=value`, unique beginnings of long
+//! names, `-p5`, `-p 5`, several letters in one word, `--` before words that are no options.
 
 use std::iter::Peekable;
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) struct Words<O: OptionSet, I: Iterator<Item = String>> {
     words: Peekable<I>,
-    /// What is left of a word of letters.
+    /// The remaining letters of a word of letters.
     cluster: String,
     options_are_over: bool,
     set: std::marker::PhantomData<O>,
@@ -74,7 +74,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         Ok(found(row, false, text))
     }
 
-    /// A word of letters, unless it is a long name behind one dash instead of two.
+    /// Reads a word of letters, unless it is a long name behind one dash instead of two.
     fn letters(&mut self, letters: &str) -> Found<O> {
         let name = letters.split('=').next().unwrap_or(letters);
         let is_long = name.chars().nth(1).is_some() && rows::<O>().any(|r| r.names.long == name);
@@ -92,7 +92,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
     fn letter(&mut self) -> Found<O> {
         let cluster = std::mem::take(&mut self.cluster);
         let mut letters = cluster.chars();
-        // A cluster in hand is never empty.
+        // The current cluster is never empty.
         let letter = letters.next().unwrap_or('-');
         let rest = letters.as_str().to_owned();
         let row = find_letter::<O>(letter).ok_or(CommandLineError::UnknownLetter { letter })?;
@@ -112,13 +112,13 @@ fn found<O: OptionSet>(row: &'static OptionRow<O>, is_short: bool, text: String)
     Item::Option(row, Occurrence { names: &row.names, kind: row.kind, is_short, text })
 }
 
-/// The option with that letter; `?` asks for the help like `h`.
+/// Returns the option with that letter; `?` asks for the help like `h`.
 fn find_letter<O: OptionSet>(letter: char) -> Option<&'static OptionRow<O>> {
     let letter = if letter == '?' { 'h' } else { letter };
     rows::<O>().find(|row| row.names.short == Some(letter))
 }
 
-/// The option of that name, or the only one whose name begins so; names of the original program go before ours.
+/// Returns the option of that name, or the only one whose name begins so. The original program's names come before ours.
 fn find_long<O: OptionSet>(
     name: &str,
     typed: &str,
@@ -148,14 +148,14 @@ fn find_long<O: OptionSet>(
     Err(unknown::<O>(name, given))
 }
 
-/// Where a name is suggested, the value behind the wrong one is left out.
+/// Makes the error of an unknown name. With a suggestion, it leaves out the value behind the wrong name.
 fn unknown<O: OptionSet>(name: &str, given: String) -> CommandLineError {
     let hint = nearest::<O>(name);
     let without_value = given.split('=').next().unwrap_or(&given).to_owned();
     CommandLineError::Unknown { given: if hint.is_some() { without_value } else { given }, hint }
 }
 
-/// The long name most like a mistyped one, dashes included.
+/// Returns the long name nearest to a mistyped one, with dashes.
 fn nearest<O: OptionSet>(name: &str) -> Option<String> {
     let name = name.replace('_', "-");
     let names = rows::<O>().map(|row| row.names.long).filter(|long| !long.is_empty());
