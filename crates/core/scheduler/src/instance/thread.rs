@@ -18,7 +18,7 @@ use crate::{
     sync::mpsc,
 };
 
-/// The longest time that requests wait, unanswered, for an instance that is to be restarted.
+/// The longest time that requests wait, unanswered, for the restart of an instance.
 const MAX_WAIT_FOR_RESTART: Duration = Duration::from_secs(1);
 
 /// Runs on the thread of one instance: starts the instance, sends the result to `ready`, and executes batches until the
