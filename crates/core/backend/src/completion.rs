@@ -66,7 +66,7 @@ pub fn complete_tensors<T, E>(
 /// number of dimensions is open.
 ///
 /// # Errors
-/// That error, and that of a tensor that requests cannot carry.
+/// Those of `without_rank`, and the error of a tensor that requests cannot carry.
 pub fn draft_of<T: DeclaredTensor>(
     (model, what): (&str, &'static str),
     tensor: &T,
