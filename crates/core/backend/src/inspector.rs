@@ -18,8 +18,7 @@ pub trait Inspector: Send + Sync {
     ///
     /// # Errors
     /// Those of the backend, and [`NotDeclared`] if only the library that runs the model knows. The default
-    /// leaves the configuration
-    /// as it is.
+    /// leaves the configuration as it is.
     fn complete_config(
         &self,
         config: ConfigDraft,

@@ -12,8 +12,7 @@ enum Owner {
 
 impl OutputBuffer {
     /// Makes a buffer of `byte_size` bytes for the output `name` of a request. It is memory of the request's
-    /// sender, requested as
-    /// `preferred`, if the sender has any; else an aligned block of zeros.
+    /// sender, requested as `preferred`, if the sender has any; else an aligned block of zeros.
     ///
     /// # Errors
     /// `InvalidArg` if the request does not ask for the output, and those of the sender's allocator.

@@ -68,9 +68,8 @@ impl PathRules {
         Ok(folder.join(inside))
     }
 
-    /// Checks a setting that is passed unchanged to a library. A value that looks like a path must be
-    /// trusted, because the folder
-    /// that the library resolves it in is unknown.
+    /// Checks a setting that is passed unchanged to a library. A value that looks like a path must be trusted,
+    /// because the folder that the library resolves it in is unknown.
     ///
     /// # Errors
     /// The value looks like a path and is not trusted.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::Batch;
 
 /// An instance that waits for another process, and so gains if its next requests arrive before it sends its last response. It
-/// is
-/// used only if each request is executed alone and its batch answers it: batches have one request, and none is taken out.
+/// is used only if each request is executed alone and its batch answers it: batches have one request, and none is taken out.
 ///
 /// Batches are executed in the order in which they were handed over. All but the first wait, and the holder of
 /// [`Pipeline::waiting`] takes them back.
@@ -22,9 +21,8 @@ pub trait Pipeline {
     /// Returns false if nothing was handed over. A request without a response can then be executed by any instance.
     fn hand_over(&mut self, batch: &mut Batch) -> bool;
 
-    /// Waits until a batch that was begun or handed over is executed; its number identifies it. Batches
-    /// handed over before it must
-    /// be complete or taken back.
+    /// Waits until a batch that was begun or handed over is executed; its number identifies it. Batches handed
+    /// over before it must be complete or taken back.
     fn complete(&mut self, batch: &mut Batch);
 
     /// Returns true if it executes nothing any more, possibly since the last complete batch. Batches that were handed over must
@@ -38,8 +36,7 @@ pub trait Pipeline {
 /// The batches that wait in an instance.
 pub trait WaitingBatches: Send + Sync {
     /// Takes the first waiting batch back, from any thread. Batches with a number below `from` stay: the
-    /// instance has begun them or
-    /// is about to.
+    /// instance has begun them or is about to.
     fn take_first_back(&self, from: usize) -> ReturnedRequests;
 }
 

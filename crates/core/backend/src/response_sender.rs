@@ -10,8 +10,7 @@ use galatea_types::{
 
 use crate::{PendingRequest, SequenceStates};
 
-/// A request that left its batch. It is answered on its own, from any thread, also after `execute` has
-/// returned.
+/// A request that left its batch. It is answered on its own, from any thread, also after `execute` has returned.
 #[derive(Debug)]
 pub struct TakenRequest {
     /// The request. Dropping it releases its inputs, answered or not.
@@ -100,9 +99,8 @@ pub trait RequestObserver: Send + Sync {
         let _ = (number, record);
     }
 
-    /// Takes the states that a request leaves for the next one of its sequence, if there are any. `row` is
-    /// its index in the batch.
-    /// Its last response is sent afterwards.
+    /// Takes the states that a request leaves for the next one of its sequence, if there are any. `row` is its
+    /// index in the batch. Its last response is sent afterwards.
     fn take_states(&self, row: usize, states: SequenceStates) {
         let _ = (row, states);
     }

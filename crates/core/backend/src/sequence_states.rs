@@ -116,8 +116,7 @@ impl SequenceStates {
     ///
     /// # Errors
     /// `InvalidArg` if there is no such state, or the tensor has another type; `Exhausted` if there is no
-    /// memory for it. Then no
-    /// state has changed.
+    /// memory for it. Then no state has changed.
     pub fn set(&mut self, tensor: Tensor, request: &InferRequest) -> Result<()> {
         if self.is_empty() {
             return Err(Error::invalid_arg(format!(
@@ -130,8 +129,7 @@ impl SequenceStates {
     }
 
     /// Keeps the states among the outputs of an execution. The other outputs are for the client of `request`.
-    /// `is_of_batch`: other
-    /// requests were executed as well, so that an output may be a part of a larger block.
+    /// `is_of_batch`: other requests were executed as well, so that an output may be a part of a larger block.
     ///
     /// # Errors
     /// Those of [`SequenceStates::set`].

@@ -9,12 +9,10 @@ use galatea_types::{
 
 /// Sends a model's own requests: those of ensembles to their steps, and of Python models to other models.
 pub trait InferTarget: Send + Sync {
-    /// Finds the model, checks the request and passes it on. Never blocks. The responses come through
-    /// `responder`.
+    /// Finds the model, checks the request and passes it on. Never blocks. The responses come through `responder`.
     ///
     /// # Errors
-    /// [`Refused`] if nothing will be executed: no such model, a request that does not fit it, or a full
-    /// queue.
+    /// [`Refused`] if nothing will be executed: no such model, a request that does not fit it, or a full queue.
     fn infer(
         &self,
         request: InferRequest,
@@ -29,8 +27,7 @@ pub trait InferTarget: Send + Sync {
 /// Loads and unloads models for a model. Loading blocks until the model is ready or failed.
 pub trait ModelControl: Send + Sync {
     /// Loads a model. `config` is a configuration as JSON that replaces the repository's. `files` has the
-    /// content of files by their
-    /// path in the model's folder.
+    /// content of files by their path in the model's folder.
     fn load_model(
         &self,
         name: &str,

@@ -49,8 +49,7 @@ pub trait Backend: Send + Sync {
     }
 
     /// Completes a configuration from the model file in `version_dir`. Called before the check, and only if
-    /// auto-completion is on.
-    /// The default leaves the configuration as it is.
+    /// auto-completion is on. The default leaves the configuration as it is.
     fn complete_config(
         &self,
         config: ConfigDraft,
@@ -60,10 +59,9 @@ pub trait Backend: Send + Sync {
         Ok(config)
     }
 
-    /// Returns true if its models can run on the GPUs of this machine. If not, a model with `KIND_AUTO` runs on the CPU. A
-    /// model
-    /// that asks for a GPU is still loaded, and [`Backend::load`] reports the reason of the failure. Called only on machines
-    /// with GPUs.
+    /// Returns true if its models can run on the GPUs of this machine. If not, a model with `KIND_AUTO` runs on
+    /// the CPU. A model that asks for a GPU is still loaded, and [`Backend::load`] reports the reason of the
+    /// failure. Called only on machines with GPUs.
     fn can_use_gpus(&self) -> bool {
         true
     }
@@ -122,8 +120,7 @@ pub trait Model: Send + Sync {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>>;
 
     /// Returns true if the model can have all these instances together, as if it had been loaded for them.
-    /// Called before instances
-    /// are added or removed; on false, the version is loaded again.
+    /// Called before instances are added or removed; on false, the version is loaded again.
     fn can_have(&self, instances: &[InstanceSpec]) -> bool {
         let _ = instances;
         true
@@ -135,10 +132,9 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns true if instances only compute, and may execute each batch on another thread: they do not wait and keep no data
-    /// on
-    /// the thread. If executions turn out to be short, the thread that brings a request then executes it instead of waking
-    /// another one.
+    /// Returns true if instances only compute, and may execute each batch on another thread: they do not wait
+    /// and keep no data on the thread. If executions turn out to be short, the thread that brings a request
+    /// then executes it instead of waking another one.
     fn computes_on_any_thread(&self) -> bool {
         false
     }

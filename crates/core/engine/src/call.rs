@@ -33,8 +33,7 @@ pub struct FoundModel {
 
 impl FoundModel {
     /// Finds a model that `sender` may use, in the requested version, which may be malformed, or the highest one. A sender
-    /// without that right is refused before the model is looked up, so that no error reveals if the model
-    /// exists.
+    /// without that right is refused before the model is looked up, so that no error reveals if the model exists.
     ///
     /// # Errors
     /// The sender may not use it, the version is malformed, or those of [`Engine::model`].

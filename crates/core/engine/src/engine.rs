@@ -160,16 +160,14 @@ impl Engine {
     /// Loads the models that the control mode wants at start. Blocks until every one is ready or failed.
     ///
     /// # Errors
-    /// Each model that failed, with the reason; the others are ready. After [`StartupError::Aborted`] the server is neither
-    /// live nor ready, and all other calls are answered with
-    /// "Server not ready".
+    /// Each model that failed, with the reason; the others are ready. After [`StartupError::Aborted`] the
+    /// server is neither live nor ready, and all other calls are answered with "Server not ready".
     pub fn load_startup_models(&self) -> Result<(), StartupError> {
         self.manager.load_startup_models()
     }
 
-    /// Loads or reloads a model. Also loads the models that an ensemble needs and that are not ready, and reloads the ensembles
-    /// that depend on the model. Blocks until it is ready or failed: front ends use
-    /// [`Control::load`].
+    /// Loads or reloads a model. Also loads the models that an ensemble needs and that are not ready, and reloads the
+    /// ensembles that depend on the model. Blocks until it is ready or failed: front ends use [`Control::load`].
     ///
     /// # Errors
     /// The reason of the failure; a version that was ready before still is.
@@ -199,8 +197,7 @@ impl Engine {
     ///
     /// # Errors
     /// `AlreadyExists` if one is at that place or gives a model that name, `InvalidArg` if it cannot be read,
-    /// `Unsupported` unless
-    /// the control mode is [`ControlMode::Explicit`](crate::ControlMode::Explicit).
+    /// `Unsupported` unless the control mode is [`ControlMode::Explicit`](crate::ControlMode::Explicit).
     pub fn add_repository(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
         self.manager.add_repository(root)
     }
@@ -218,9 +215,8 @@ impl Engine {
         named.flat_map(|id| self.lifecycle.versions(&id)).all(|(_, state)| is_over(&state))
     }
 
-    /// Returns a number that differs after every change of a model's state. A new file in a repository does
-    /// not change it before
-    /// the model is loaded.
+    /// Returns a number that differs after every change of a model's state. A new file in a repository does not
+    /// change it before the model is loaded.
     pub fn revision(&self) -> u64 {
         self.lifecycle.revision()
     }

@@ -19,8 +19,7 @@ pub struct IndexEntry {
     pub state: Option<&'static str>,
     /// The reason why it is unavailable, or was not given its new instances; empty without one. May have several lines.
     pub reason: String,
-    /// The line of the configuration that made the model fail, with a caret and the mistake, in several
-    /// lines; else empty.
+    /// The line of the configuration that made the model fail, with a caret and the mistake, in several lines; else empty.
     pub excerpt: String,
 }
 

@@ -100,8 +100,7 @@ impl ReadyModels {
         self.for_model(name, version)
     }
 
-    /// Does [`ReadyModels::for_client`] for requests of models: those in flight are finished while the server is
-    /// exiting.
+    /// Does [`ReadyModels::for_client`] for requests of models: those in flight are finished while the server is exiting.
     pub fn for_model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         let table = self.table.load();
         let versions = table.get(name).and_then(ModelVersions::versions);
@@ -140,8 +139,7 @@ impl ReadyModels {
         }
     }
 
-    /// Returns the model that a step of an ensemble names: the one in the ensemble's namespace, else the only
-    /// one.
+    /// Returns the model that a step of an ensemble names: the one in the ensemble's namespace, else the only one.
     pub fn identify_step(&self, ensemble: &ModelId, name: &str) -> Option<ModelId> {
         let preferred = ensemble.sibling(name);
         if !self.has_namespaces || self.is_known(&preferred) {
@@ -244,8 +242,7 @@ impl ReadyModels {
         self.table.load().values().flat_map(ModelVersions::models).all(|model| model.is_ready())
     }
 
-    /// Replaces the ready versions with `ready`. The previous ones are unloaded after their last
-    /// requests.
+    /// Replaces the ready versions with `ready`. The previous ones are unloaded after their last requests.
     pub fn replace(&self, id: &ModelId, ready: ReadyVersions) {
         let is_closed = self.lock();
         for (&version, model) in &ready {

@@ -55,8 +55,7 @@ pub struct ServedModel {
 
 impl ServedModel {
     /// Returns the present configuration. It differs from [`ServedModel::config`] only in the instances, if
-    /// they were changed while
-    /// the version was ready.
+    /// they were changed while the version was ready.
     pub fn current_config(&self) -> Arc<ModelConfig> {
         self.current_config.load_full()
     }
@@ -92,8 +91,7 @@ impl ServedModel {
     }
 
     /// Returns the load of its instances over the last second: [`QueueScheduler::load`]. `None` for an
-    /// ensemble, whose requests are
-    /// executed by the models of its steps.
+    /// ensemble, whose requests are executed by the models of its steps.
     pub fn load(&self, now: Instant) -> Option<f64> {
         self.instances.as_ref().map(|queue| queue.load(now))
     }
@@ -124,9 +122,8 @@ impl ServedModel {
         self.model.as_ref().is_some_and(|model| model.has_readiness_check())
     }
 
-    /// Returns true if the model is ready, also by its own check if it has one. Blocks until that has
-    /// answered: not for threads of
-    /// a front end.
+    /// Returns true if the model is ready, also by its own check if it has one. Blocks until that has answered:
+    /// not for threads of a front end.
     pub fn query_readiness(&self) -> bool {
         let has_passed = |model: &Arc<dyn Model>| !model.has_readiness_check() || model.is_ready();
         self.is_ready() && self.model.as_ref().is_none_or(has_passed)
@@ -136,8 +133,7 @@ impl ServedModel {
     /// `responder`.
     ///
     /// # Errors
-    /// [`Refused`] if nothing will be executed: the request does not fit the model, or its queue is full
-    /// or closed.
+    /// [`Refused`] if nothing will be executed: the request does not fit the model, or its queue is full or closed.
     pub fn infer(
         &self,
         request: InferRequest,
@@ -159,8 +155,7 @@ impl ServedModel {
     }
 }
 
-/// Sends an ensemble's requests to the models of its steps. The ensemble holds these models, so its requests need no
-/// look-up.
+/// Sends an ensemble's requests to the models of its steps. The ensemble holds these models, so its requests need no look-up.
 impl InferTarget for ServedModel {
     fn infer(
         &self,

@@ -25,13 +25,11 @@ pub trait Scheduler: Send + Sync {
     /// number of these requests.
     fn release_abandoned(&self) -> usize;
 
-    /// Waits until nothing is in flight, while requests are still accepted; returns false if something is at
-    /// `deadline`.
+    /// Waits until nothing is in flight, while requests are still accepted; returns false if something is at `deadline`.
     fn wait_until_idle(&self, deadline: Instant) -> bool;
 
-    /// Declares that new requests go elsewhere, except those on their way. A sequence without waiting
-    /// requests will not continue,
-    /// so its place goes to a sequence that waits for one.
+    /// Declares that new requests go elsewhere, except those on their way. A sequence without waiting requests
+    /// will not continue, so its place goes to a sequence that waits for one.
     fn expect_no_more(&self);
 
     /// Refuses new requests from now on. Queued ones are still answered.

@@ -142,9 +142,8 @@ impl Batch {
         Some(&mut self.entries.get_mut(index)?.as_mut()?.pending)
     }
 
-    /// Takes the states that the execution left for the sequence of the request at `index`. A taken request
-    /// has taken its states
-    /// along: its observer gets them when it ends.
+    /// Takes the states that the execution left for the sequence of the request at `index`. A taken request has
+    /// taken its states along: its observer gets them when it ends.
     pub fn take_states(&mut self, index: usize) -> SequenceStates {
         let entry = self.entries.get_mut(index).and_then(Option::as_mut);
         entry.map(|entry| std::mem::take(&mut entry.pending.states)).unwrap_or_default()
@@ -254,8 +253,7 @@ impl Batch {
         &self.times
     }
 
-    /// Ends the execution at `end`. The timeline of each request that was not taken is complete from then
-    /// on.
+    /// Ends the execution at `end`. The timeline of each request that was not taken is complete from then on.
     pub fn end_at(&mut self, end: Instant) {
         self.times.end = Some(end);
         for entry in self.entries.iter_mut().flatten() {

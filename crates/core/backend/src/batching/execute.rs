@@ -36,9 +36,8 @@ pub trait GroupRunner {
         None
     }
 
-    /// Prepares the inputs: one for each of `execution_inputs`, `None` for an optional one that no request
-    /// has. `wanted` are the
-    /// outputs that some request wants. If this fails for several requests, each is run alone.
+    /// Prepares the inputs: one for each of `execution_inputs`, `None` for an optional one that no request has.
+    /// `wanted` are the outputs that some request wants. If this fails for several requests, each is run alone.
     fn prepare(
         &self,
         joined: Vec<Option<JoinedInput<'_>>>,

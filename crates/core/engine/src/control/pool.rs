@@ -17,8 +17,7 @@ use super::queue::{Class, Job, Limit, Limits, Operation, Outcome, Queue};
 /// The time that a thread waits for work before it ends.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// A limited number of threads, started when they are needed. They end after some idle time, and when this value is
-/// dropped.
+/// A limited number of threads, started when they are needed. They end after some idle time, and when this value is dropped.
 pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {

@@ -76,8 +76,7 @@ enum ForgottenVersion {
     /// Its state and reason, for all callers.
     Always,
     /// Only that it existed, so that callers read that it is not ready instead of unknown. Its model is in no
-    /// repository, so the
-    /// index does not list it, and the server is ready without it.
+    /// repository, so the index does not list it, and the server is ready without it.
     AsRemoved,
     /// Nothing: no repository ever had the model, and it was never ready.
     Never,
@@ -109,8 +108,7 @@ struct Table {
     poll_failures: BTreeMap<ModelId, PollFailure>,
     /// The line of the configuration that made a model fail, with the mistake.
     excerpts: BTreeMap<ModelId, String>,
-    /// Loads whose record has passed to a later load and that still answer requests. The exit waits for them
-    /// too.
+    /// Loads whose record has passed to a later load and that still answer requests. The exit waits for them too.
     replaced: BTreeSet<Generation>,
     last_generation: u64,
 }

@@ -52,8 +52,7 @@ impl RegionTable {
     ///
     /// # Errors
     /// `AlreadyExists` for a name that is taken; `InvalidArg` for a key or a range that the memory does not
-    /// have; `Internal` if the
-    /// memory cannot be opened; `Exhausted` if there are too many regions.
+    /// have; `Internal` if the memory cannot be opened; `Exhausted` if there are too many regions.
     pub fn register(&self, description: RegionDescription) -> Result<()> {
         if self.regions.read_unpoisoned().contains_key(&description.name) {
             return Err(name_is_taken(&description.name));

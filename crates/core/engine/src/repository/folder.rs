@@ -62,8 +62,7 @@ impl ModelFolder {
     }
 }
 
-/// Returns true if a name can be that of a model's folder: one component of a path. Any other could lead out of the
-/// repository.
+/// Returns true if a name can be that of a model's folder: one component of a path. Any other could lead out of the repository.
 pub(crate) fn is_model_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
         && name.len() <= MAX_MODEL_NAME

@@ -217,8 +217,7 @@ impl Repository {
     }
 
     /// Returns the path of a model's file that a text calls `file`, for example `MODEL/1/model.onnx`. Returns
-    /// `None` if it is not on
-    /// this machine, or no file.
+    /// `None` if it is not on this machine, or no file.
     pub fn path_of(&self, id: &ModelId, file: &str) -> Option<PathBuf> {
         let inside = file.strip_prefix(&*id.name)?;
         let inside = if inside.is_empty() { "" } else { inside.strip_prefix('/')? };

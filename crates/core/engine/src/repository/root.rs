@@ -24,9 +24,8 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// The name of the repository as the user wrote it: the server does not start with one that cannot be read.
     fn check(&self) -> Result<()>;
 
-    /// Begins a look, which may ask for the same several times until the returned value is dropped. Until
-    /// then, results from now
-    /// on may be used again, so that a place in the network is not asked twice.
+    /// Begins a look, which may ask for the same several times until the returned value is dropped. Until then,
+    /// results from now on may be used again, so that a place in the network is not asked twice.
     fn begin_look(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
@@ -40,16 +39,14 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     fn place(&self) -> String;
 
     /// Returns the path of a model's file on this machine, under the repository as it was given; `None` if it
-    /// is not on this machine.
-    /// `inside` is its path in the model's folder, empty for the folder itself.
+    /// is not on this machine. `inside` is its path in the model's folder, empty for the folder itself.
     fn path_of(&self, model: &str, inside: &str) -> Option<PathBuf> {
         let _ = (model, inside);
         None
     }
 
-    /// Returns why it could not be read last; it reported that in the log when it began. `None` if it
-    /// answered, or if it reports
-    /// each failure.
+    /// Returns why it could not be read last; it reported that in the log when it began. `None` if it answered,
+    /// or if it reports each failure.
     fn problem(&self) -> Option<String> {
         None
     }
@@ -80,8 +77,7 @@ pub trait RepositoryRoot: fmt::Debug + Send + Sync {
     /// When it cannot be listed.
     fn snapshot(&self, model: &str) -> io::Result<FolderSnapshot>;
 
-    /// Returns the folder of a model as a folder of this machine. Fetched files are kept until the lease is
-    /// dropped.
+    /// Returns the folder of a model as a folder of this machine. Fetched files are kept until the lease is dropped.
     ///
     /// # Errors
     /// When it cannot be fetched.

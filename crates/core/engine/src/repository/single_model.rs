@@ -172,9 +172,8 @@ fn configuration(file: &Path, backend: &str) -> io::Result<String> {
     Ok(config_of_file(text, &name, backend))
 }
 
-/// Completes the configuration of a model that is one file with the names of file and backend, if it has
-/// none. They are added at
-/// the end, so that lines keep their numbers.
+/// Completes the configuration of a model that is one file with the names of file and backend, if it has none.
+/// They are added at the end, so that lines keep their numbers.
 pub fn config_of_file(mut text: String, file: &str, backend: &str) -> String {
     // An invalid configuration stays as it is: the load reports its mistakes.
     let Ok(raw) = galatea_config::parse_text(&text) else { return text };

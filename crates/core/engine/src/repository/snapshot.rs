@@ -25,9 +25,7 @@ pub(super) const MAX_DEPTH: usize = 16;
 pub(super) const BYTECODE: &str = "__pycache__";
 
 /// A snapshot of a model's folder. Two are equal unless a file or folder in it was added, removed, renamed or
-/// written. A change is
-/// detected by name, size, time of change and, for a link, target; contents are not
-/// read.
+/// written. A change is detected by name, size, time of change and, for a link, target; contents are not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderSnapshot {
     /// Each entry of the folder, with a hash of everything below it.
@@ -59,16 +57,14 @@ impl FolderSnapshot {
         Ok(snapshot)
     }
 
-    /// Returns the names of entries whose changes may be missed, because too many files are below them, such
-    /// as a version that is
-    /// a link to a whole disk.
+    /// Returns the names of entries whose changes may be missed, because too many files are below them, such as
+    /// a version that is a link to a whole disk.
     pub fn partly_seen(&self) -> &[OsString] {
         &self.partly_seen
     }
 
-    /// Makes a snapshot of files that are not on this machine: the path of each in the model's folder, with
-    /// `/` between its parts,
-    /// and a value that changes with its content. The order counts.
+    /// Makes a snapshot of files that are not on this machine: the path of each in the model's folder, with `/`
+    /// between its parts, and a value that changes with its content. The order counts.
     pub fn of_listing<'a>(files: impl IntoIterator<Item = (&'a str, impl Hash)>) -> Self {
         let mut hashers: BTreeMap<OsString, DefaultHasher> = BTreeMap::new();
         for (path, version) in files {
@@ -130,8 +126,7 @@ struct Walk {
 
 impl Walk {
     /// Adds an entry. `device` is that of its folder, below the model's own. Other file systems and links to
-    /// folders are skipped
-    /// there: they lead through the whole machine, or in circles.
+    /// folders are skipped there: they lead through the whole machine, or in circles.
     fn entry(&mut self, entry: &DirEntry, depth: usize, device: Option<u64>) {
         self.left = self.left.saturating_sub(1);
         let (path, hasher) = (entry.path(), &mut self.hasher);

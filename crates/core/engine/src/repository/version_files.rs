@@ -37,8 +37,7 @@ struct FoundFiles {
 
 impl FoundFiles {
     /// Adds a file or folder. Links to files are followed, and those to folders directly in a model's folder:
-    /// others lead through
-    /// the whole machine, or in circles.
+    /// others lead through the whole machine, or in circles.
     fn add(&mut self, name: &OsString, path: PathBuf, depth: usize) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         if path.file_name().is_some_and(|name| name == BYTECODE) {

@@ -1,8 +1,7 @@
 //! Submits steps to their models, with one list of submissions per thread.
 //!
 //! A model may respond while a request is being submitted to it. Its response then only adds to the list, and the
-//! submitting thread works through it. So a long chain of immediate responses does not grow the stack, and no lock is
-//! held.
+//! submitting thread works through it. So a long chain of immediate responses does not grow the stack, and no lock is held.
 
 use std::{
     cell::{Cell, RefCell},
@@ -89,8 +88,7 @@ fn next() -> Option<Submission> {
     DISPATCHER.try_with(|dispatcher| dispatcher.list.borrow_mut().pop_front()).ok().flatten()
 }
 
-/// Leaves the list usable after a panic: submissions left in it are dropped, which answers them with an
-/// error.
+/// Leaves the list usable after a panic: submissions left in it are dropped, which answers them with an error.
 struct DispatchEnd;
 
 impl Drop for DispatchEnd {

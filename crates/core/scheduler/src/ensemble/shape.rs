@@ -1,5 +1,4 @@
-//! Converts shapes of an ensemble's tensors between clients and steps, and between models with and without a batch
-//! dimension.
+//! Converts shapes of an ensemble's tensors between clients and steps, and between models with and without a batch dimension.
 
 use galatea_backend::batching::reshape::{to_client, to_model};
 use galatea_config::TensorSpec;

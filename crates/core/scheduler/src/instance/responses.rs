@@ -43,8 +43,7 @@ impl Responses {
         pending
     }
 
-    /// Counts and answers an executed batch. Returns the time its execution ended and the number of requests answered
-    /// later.
+    /// Counts and answers an executed batch. Returns the time its execution ended and the number of requests answered later.
     pub fn answer_batch(
         &self,
         mut batch: Batch,

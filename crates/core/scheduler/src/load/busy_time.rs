@@ -10,9 +10,8 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct BusyTime {
     epoch: Instant,
-    /// Twice a number of nanoseconds, plus 1 while busy. The number is the idle time so far while busy, and
-    /// the busy time so far
-    /// while idle: it does not change meanwhile, so one read always gives a consistent value.
+    /// Twice a number of nanoseconds, plus 1 while busy. The number is the idle time so far while busy, and the
+    /// busy time so far while idle: it does not change meanwhile, so one read always gives a consistent value.
     state: AtomicU64,
 }
 

@@ -86,8 +86,7 @@ impl<S> Parking<S> {
         }
     }
 
-    /// Locks the value for the first lane. No code that can panic half-way through a change may run under this
-    /// lock.
+    /// Locks the value for the first lane. No code that can panic half-way through a change may run under this lock.
     pub fn lock(&self) -> Locked<'_, S> {
         self.lock_lane(0)
     }
@@ -182,8 +181,7 @@ impl<'a, S> Locked<'a, S> {
         Self { parking, state, lane }
     }
 
-    /// Sleeps while `condition` holds and is not woken for work. Only [`Locked::wake_sleepers`] makes the thread
-    /// check again.
+    /// Sleeps while `condition` holds and is not woken for work. Only [`Locked::wake_sleepers`] makes the thread check again.
     pub fn sleep_while(mut self, thread: usize, condition: impl Fn(&S) -> bool) -> Self {
         let place = self.state.sleepers.place_of(thread);
         let Self { parking, state, lane } = self;

@@ -6,8 +6,7 @@ use galatea_config::{ModelConfig, Padding, TensorSpec};
 use galatea_types::InferRequest;
 
 /// Requests share a batch if they have the same inputs and equal shapes of inputs of variable shape that the
-/// model does not
-/// take ragged. Shapes of padded inputs may differ by what `pad_batches` allows.
+/// model does not take ragged. Shapes of padded inputs may differ by what `pad_batches` allows.
 pub(crate) struct JoinRules {
     /// Inputs of variable shape that must have equal shapes within a batch.
     equal_inputs: Vec<Arc<str>>,

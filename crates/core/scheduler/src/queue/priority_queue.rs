@@ -106,9 +106,8 @@ impl<T: Queued> PriorityQueue<T> {
         self.levels.first().timely.push_front(Entry { value, expires_at: None });
     }
 
-    /// Moves `cursor` to the next request that may be executed, in a later level if necessary. Returns false if there is
-    /// none. Expired or abandoned requests on the way are dropped, or put at the end of their level, as its policy
-    /// requires.
+    /// Moves `cursor` to the next request that may be executed, in a later level if necessary. Returns false if there is none.
+    /// Expired or abandoned requests on the way are dropped, or put at the end of their level, as its policy requires.
     ///
     /// Only requests at the cursor are checked, so a long queue costs no more than a short one.
     pub fn skip_unservable(&mut self, cursor: &mut QueueCursor, now: Instant) -> bool {
@@ -190,8 +189,7 @@ impl<T: Queued> PriorityQueue<T> {
         abandoned
     }
 
-    /// Removes all requests that fail because they waited too long, in any place. Also returns when the next one may
-    /// fail.
+    /// Removes all requests that fail because they waited too long, in any place. Also returns when the next one may fail.
     pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let (mut expired, mut next) = (Vec::new(), None);
         self.levels.for_each(|level| {

@@ -140,10 +140,9 @@ impl QueueScheduler {
         self.context.load.sample(now, self.accounting.statistics.pending());
     }
 
-    /// Returns the load over the last second or a little more. It is the share of time in which working instances were
-    /// executing
-    /// or answering, plus the waiting requests, counted in rounds of executions. 1 means that all instances are busy and no
-    /// request waits.
+    /// Returns the load over the last second or a little more. It is the share of time in which working
+    /// instances were executing or answering, plus the waiting requests, counted in rounds of executions. 1
+    /// means that all instances are busy and no request waits.
     pub fn load(&self, now: Instant) -> f64 {
         let (instances, working) = self.instance_counts();
         let per_execution = match self.context.config.scheduling() {
@@ -164,10 +163,9 @@ impl QueueScheduler {
         self.set.specs()
     }
 
-    /// Adds instances and then removes those with these numbers ([`InstanceSpec::index`]), while the others continue. Blocks
-    /// until
-    /// the new ones are ready and requests in progress on the removed ones are answered, for the latter at most half a
-    /// minute.
+    /// Adds instances and then removes those with these numbers ([`InstanceSpec::index`]), while the others
+    /// continue. Blocks until the new ones are ready and requests in progress on the removed ones are answered,
+    /// for the latter at most half a minute.
     ///
     /// # Errors
     /// The first error of a new instance; then nothing has changed.

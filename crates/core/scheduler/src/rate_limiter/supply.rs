@@ -72,8 +72,7 @@ impl SupplyError {
     }
 }
 
-/// Returns the number of copies in each pool: the number that the operator provides, else the largest of these
-/// demands.
+/// Returns the number of copies in each pool: the number that the operator provides, else the largest of these demands.
 pub(crate) fn supply<'a>(
     provided: &[ResourceSupply],
     demands: impl Iterator<Item = &'a Demand>,

@@ -12,10 +12,9 @@ impl<T: OfSequence> RequestQueue<T> {
         self.ahead(&mut state, index, room)
     }
 
-    /// Does the same after the instance has executed a request, and returns the handed-over request that it has begun, if any.
-    /// `room` is the number of requests that may still wait in it; `None` means that it executes none of them. Then those it
-    /// has
-    /// not begun are queued again.
+    /// Does the same after the instance has executed a request, and returns the handed-over request that it has
+    /// begun, if any. `room` is the number of requests that may still wait in it; `None` means that it executes
+    /// none of them. Then those it has not begun are queued again.
     pub fn next(&self, index: usize, done: usize, room: Option<usize>) -> Next<T> {
         let mut state = self.parking.lock();
         state.finish(done);

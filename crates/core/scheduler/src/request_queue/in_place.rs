@@ -68,8 +68,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 
     /// Ends a turn. The instance's thread continues, and is woken if there is work. `done` is the number of
-    /// finished requests of
-    /// the turn that were not reported.
+    /// finished requests of the turn that were not reported.
     pub fn end_turn(&self, index: usize, done: usize) {
         let mut state = self.parking.lock();
         state.finish(done);

@@ -233,8 +233,7 @@ impl<T: OfSequence> RequestQueue<T> {
     /// Waits for work for instance `index`.
     ///
     /// [`Work::End`] comes only when all requests have their final response, so that no instance is dropped
-    /// while a stream of it
-    /// is open. `rest` is called before the thread sleeps.
+    /// while a stream of it is open. `rest` is called before the thread sleeps.
     pub fn pull(&self, index: usize, done: impl Into<FinishedWork<T>>, rest: impl Fn()) -> Work<T> {
         let done = done.into();
         let mut state = self.lock_for(index);

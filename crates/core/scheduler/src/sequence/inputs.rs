@@ -1,5 +1,4 @@
-//! The inputs that a scheduler adds to requests of sequences, and the content of a batch row
-//! without a request.
+//! The inputs that a scheduler adds to requests of sequences, and the content of a batch row without a request.
 
 use std::{sync::Arc, time::Instant};
 
@@ -46,9 +45,8 @@ enum Flag {
 }
 
 impl SequenceInputs {
-    /// Creates the inputs. `initial_states` are the initial values of the states with their batch dimension,
-    /// in the order of the
-    /// configuration. `memory` counts the states that replace them.
+    /// Creates the inputs. `initial_states` are the initial values of the states with their batch dimension, in
+    /// the order of the configuration. `memory` counts the states that replace them.
     pub fn new(
         config: &ModelConfig,
         batching: &SequenceBatching,

@@ -8,8 +8,7 @@
 //! - *oldest*: at most one request of each sequence waits in an ordinary batching queue ([`slots::OldestSlots`]).
 //!
 //! [`Sequences`] and its parts are pure: they use no thread, lock or clock. [`crate::request_queue`] handles the threads
-//! that wait for a decision. [`inputs::SequenceInputs`] makes the inputs for the model outside of the queue's
-//! lock.
+//! that wait for a decision. [`inputs::SequenceInputs`] makes the inputs for the model outside of the queue's lock.
 //!
 //! # Invariants
 //! - Requests of a sequence are executed in the order of arrival, never two of them at a time.

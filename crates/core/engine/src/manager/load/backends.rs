@@ -23,8 +23,7 @@ impl<T: ?Sized> Backends<T> {
         Self { registry, opened: Mutex::default(), settings }
     }
 
-    /// Returns the backend with this name, and opens it if necessary. A failure is not kept: the next load tries
-    /// again.
+    /// Returns the backend with this name, and opens it if necessary. A failure is not kept: the next load tries again.
     pub fn open(&self, name: &str) -> Result<Arc<T>> {
         let mut opened = self.opened.lock_unpoisoned();
         if let Some(backend) = opened.get(name) {

@@ -98,9 +98,8 @@ impl Completion<'_> {
         })
     }
 
-    /// Lets the backend complete a polled configuration, fills in the rest and checks the whole. As in
-    /// Triton, a missing backend
-    /// is reported first, and instances that cannot run second.
+    /// Lets the backend complete a polled configuration, fills in the rest and checks the whole. As in Triton,
+    /// a missing backend is reported first, and instances that cannot run second.
     pub fn run(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
         let raw = paths::check_files(raw, &folder.name)?;
         if raw.backend.is_empty() {

@@ -267,9 +267,8 @@ impl ModelLoader {
         Ok(models)
     }
 
-    /// Records for the index why a model is not ready. A model that is still ready has no failure. A name
-    /// that no repository has
-    /// is no model: a client could fill the table with such names.
+    /// Records for the index why a model is not ready. A model that is still ready has no failure. A name that
+    /// no repository has is no model: a client could fill the table with such names.
     fn record_poll_failure(&self, id: &ModelId, was_read: bool, error: &Error) {
         if !self.models.contains(id) && self.is_held(id) {
             self.lifecycle.set_poll_failure(id, was_read, error.message());
@@ -322,8 +321,7 @@ impl ModelLoader {
     }
 
     /// Loads all versions or none: if one fails, the previous ones stay ready. `kept` are ready versions that
-    /// stay, and get other
-    /// instances, if nothing else in their configuration changes.
+    /// stay, and get other instances, if nothing else in their configuration changes.
     fn load_versions(
         &self,
         polled: &PolledModel,

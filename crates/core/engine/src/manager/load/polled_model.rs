@@ -27,9 +27,8 @@ use crate::{
 /// A model to load: its files, its configuration as it was read, and its versions.
 pub(crate) struct PolledModel {
     pub id: ModelId,
-    /// The model's files in a folder of this machine: the repository's own or a copy. Every version loaded
-    /// from it keeps it until
-    /// the version is unloaded.
+    /// The model's files in a folder of this machine: the repository's own or a copy. Every version loaded from
+    /// it keeps it until the version is unloaded.
     pub folder: ModelFolder,
     /// Removes the place of the folder from errors that clients read.
     pub hidden: HiddenFolder,

@@ -141,9 +141,8 @@ impl VersionLoader {
                 .is_some_and(|model| model.can_have(&instance_specs(config.instance_groups())))
     }
 
-    /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and
-    /// the removed ones have
-    /// answered their requests.
+    /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and the
+    /// removed ones have answered their requests.
     pub fn change_instances(&self, model: &ServedModel, config: &Arc<ModelConfig>) -> Result<()> {
         let wanted = instance_specs(config.instance_groups());
         let now = model.instances.as_ref().map(|queue| queue.instances()).unwrap_or_default();

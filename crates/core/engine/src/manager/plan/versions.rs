@@ -2,8 +2,7 @@
 
 use galatea_config::{RawModelConfig, VersionPolicy};
 
-/// Returns the versions of a model that an unfinished configuration wants. If none of them exists, returns the lowest
-/// version.
+/// Returns the versions of a model that an unfinished configuration wants. If none of them exists, returns the lowest version.
 pub(crate) fn versions_to_load(raw: &RawModelConfig, all: &[i64]) -> Vec<i64> {
     let chosen = choose_versions(&VersionPolicy::of(raw), all);
     if chosen.is_empty() { all.first().copied().into_iter().collect() } else { chosen }

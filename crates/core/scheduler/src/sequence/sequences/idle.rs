@@ -1,5 +1,4 @@
-//! Idle sequences that keep states. If memory for states is needed, the one that has been idle longest
-//! ends first.
+//! Idle sequences that keep states. If memory for states is needed, the one that has been idle longest ends first.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -14,8 +13,7 @@ const MAX_REMEMBERED: usize = 1024;
 /// The largest number of outdated entries in the order, in addition to one for each slot.
 const MAX_SURPLUS: usize = 64;
 
-/// Slots in the order in which they became idle. A slot that was busy since is skipped: it has, or will get, a later
-/// place.
+/// Slots in the order in which they became idle. A slot that was busy since is skipped: it has, or will get, a later place.
 #[derive(Default)]
 pub(super) struct RestingSlots {
     order: VecDeque<SlotRest>,

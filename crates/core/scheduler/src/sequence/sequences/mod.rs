@@ -28,8 +28,7 @@ pub(crate) struct Sequences<T: SequenceRequest> {
     backlog: SequenceBacklog<T>,
     /// The slots of each instance, by its number.
     instances: Vec<InstanceSlots<T>>,
-    /// Free slots of working instances, the lowest first, so that batches stay small and instances fill
-    /// evenly.
+    /// Free slots of working instances, the lowest first, so that batches stay small and instances fill evenly.
     free: BTreeSet<(u32, usize)>,
     dropped: Vec<(T, SequenceDrop)>,
     /// Instances that got requests from the backlog.
