@@ -1,7 +1,6 @@
 //! The path of a client's request to its model, the same for every protocol.
 //!
-//! A front end translates bytes. All other work on an inference call is done here, in this order; each step is a type of its
-//! own:
+//! A front end translates bytes. All other work on an inference call is done here, in this order, each step in its type:
 //!
 //! 1. [`FoundModel`]: the sender may use the model, and the model exists.
 //! 2. [`InferCall`]: the sender's limits and the memory budget have room for the request.

@@ -4,12 +4,13 @@
 //! batcher thread in between: an idle instance forms its batch itself, from the requests that wait at that moment.
 //!
 //! # Invariants
-//! The scheduler uses no runtime library, no async runtime, no socket and no wire format. Every accepted request gets
-//! exactly one final response, even after a panic, an expiry or a close. A refused request is given back with the error.
+//! - The scheduler uses no runtime library, no async runtime, no socket and no wire format.
+//! - Every accepted request gets exactly one final response, even after a panic, an expiry or a close. A refused
+//!   request is given back with the error.
 //! - A client that has its response finds it counted in the statistics.
-//! A broken instance gets no work until it is restarted, and no instance is dropped while one of its streams is
-//! open. The rules of batching (`queue`) use no clock and no thread; only `parking` knows which threads sleep.
-//! Only `accounting` writes statistics and logs failed requests.
+//! - A broken instance gets no work until it is restarted, and no instance is dropped while one of its streams is open.
+//! - The rules of batching (`queue`) use no clock and no thread; only `parking` knows which threads sleep.
+//! - Only `accounting` writes statistics and logs failed requests.
 
 #![warn(missing_docs)]
 

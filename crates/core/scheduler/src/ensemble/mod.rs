@@ -5,10 +5,10 @@
 //! by reference. Only their names change, and their shapes between models with and without a batch dimension.
 //!
 //! # Invariants
-//! Names are resolved at load: a request works only with numbers of steps and slots of tensors.
+//! - Names are resolved at load: a request works only with numbers of steps and slots of tensors.
 //! - No lock is held while a request is submitted to a model or a response is sent.
-//! - An ensemble keeps the models it runs on until its last request is answered, so neither a reload nor an
-//!   unload of one fails a request under way.
+//! - An ensemble keeps the models of its steps until its last request is answered. So a reload or an unload of one
+//!   fails no request in progress.
 
 mod dispatch;
 mod ensemble_scheduler;

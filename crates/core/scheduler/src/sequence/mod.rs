@@ -12,9 +12,9 @@
 //!
 //! # Invariants
 //! - Requests of a sequence are executed in the order of arrival, never two of them at a time.
-//! A slot belongs to one sequence at a time. The states after an execution count only if the slot still has the sequence
-//!   that was executed ([`SlotTicket::generation`]), so that no state reaches another sequence.
-//! A sequence that lost a request unexecuted, or its instance, is over: none of its requests is executed any more.
+//! - A slot belongs to one sequence at a time. The states after an execution count only if the slot still has the
+//!   sequence that was executed ([`SlotTicket::generation`]), so that no state reaches another sequence.
+//! - A sequence that lost a request unexecuted, or its instance, is over: none of its requests is executed any more.
 
 mod backlog;
 mod inputs;
