@@ -14,8 +14,8 @@ impl CompletionContext<'_> {
         Place::file(format!("{}/{}", self.model_name, inside.display()))
     }
 
-    /// Returns the path of a library that `setting` names. A relative path is looked up in the version's folder,
-    /// then in the model's, and is then left to the loader if the configuration may name libraries of the system.
+    /// Returns the path of a library that `setting` names. A relative path is looked up in the version's folder, then in the
+    /// model's. After that the loader resolves it, if the configuration may name libraries of the system.
     ///
     /// # Errors
     /// The path leads out of the model's folder and is not trusted.

@@ -31,7 +31,7 @@ pub trait DeclaredTensor {
 pub enum DeclaredKind {
     /// A tensor that requests can carry.
     Tensor(DataType),
-    /// Something else.
+    /// A kind that requests cannot carry.
     Other(UnsupportedKind),
 }
 

@@ -104,7 +104,7 @@ const CUT: &str = ".../";
 /// The characters that end a path without quotes.
 const ENDS: [char; 10] = [' ', '\n', '\t', '\'', '"', ')', ']', ',', ';', ':'];
 
-/// Returns true if the path leads into a top folder, so that it is no path of a URL and no pointer into JSON.
+/// Returns true if the path leads into an existing top folder, so that it is no path of a URL or pointer into JSON.
 fn is_on_this_machine(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     let top = parts.next().filter(|top| !top.is_empty());

@@ -57,8 +57,8 @@ impl FolderSnapshot {
         Ok(snapshot)
     }
 
-    /// Returns the names of entries whose changes may be missed, because too many files are below them, such as
-    /// a version that is a link to a whole disk.
+    /// Returns the names of entries whose changes may be missed, because too many files are below them. An example is a
+    /// version that is a link to a whole disk.
     pub fn partly_seen(&self) -> &[OsString] {
         &self.partly_seen
     }

@@ -1,4 +1,4 @@
-//! Counting the requests of one model version.
+//! Counts the requests of one model version.
 
 use std::{
     sync::{

@@ -50,7 +50,7 @@ impl WaitingRequest {
 
 impl EqualRequests {
     /// Returns the execution for this request, or `None` if the request waits for an equal one that is being executed.
-    /// Equal requests join the execution until it lands. With too many waiting, the request is executed alone.
+    /// Equal requests wait for the execution until it ends. With too many waiting, the request is executed alone.
     pub fn enter(
         &self,
         request: CacheKey,

@@ -31,7 +31,7 @@ struct State {
 }
 
 impl LeadingRequest {
-    /// Creates the leading request. Without a flight no other request waits for it.
+    /// Creates the leading request. Without a `flight` no other request waits for it.
     pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<SharedExecution>) -> Arc<Self> {
         let state = State { flight, ..State::default() };
         Arc::new(Self { shared, key, state: Mutex::new(state) })

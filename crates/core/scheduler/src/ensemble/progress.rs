@@ -52,7 +52,7 @@ pub(super) struct StepOrigin {
     pub step: usize,
     /// The round that the inputs came from.
     pub round: usize,
-    /// 0 when its model does not batch.
+    /// The batch size; 0 if its model does not batch.
     pub batch_size: u32,
     /// The sequence of the request, if it is not that of the ensemble request.
     pub sequence: Option<Arc<SequenceInfo>>,

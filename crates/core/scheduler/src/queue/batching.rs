@@ -19,7 +19,7 @@ pub(super) struct BatchRules {
     /// If false, every request is executed alone.
     pub joins_requests: bool,
     pub max_items: u64,
-    /// Ascending, never empty.
+    /// The preferred sizes, ascending, never empty.
     preferred: Vec<u64>,
     delay: Duration,
     /// The number of requests that cannot join a batch and may be passed over to find some that can.

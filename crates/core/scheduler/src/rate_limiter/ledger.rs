@@ -112,8 +112,8 @@ impl PermitLedger {
         }
     }
 
-    /// Asks if the instance may execute something from its queue. `waiting` is the number of requests for any of its instances,
-    /// of which the best idle one is staged. `None` is something for this instance alone.
+    /// Claims a permit for work in the instance's queue. `waiting` is the number of requests for any of its instances, of which
+    /// the best idle one is staged; `None` is work for this instance alone. Returns if it may begin, and which others may.
     pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> PermitGrant {
         if self.is_granted(id) {
             self.set(id, MemberState::Executing);

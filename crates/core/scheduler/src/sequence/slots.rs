@@ -212,8 +212,8 @@ impl<T: SequenceRequest> InstanceSlots<T> {
         &mut self.slots[index]
     }
 
-    /// Appends a request to its slot. Returns true if it may join the batch that waits to grow, and `None` if it is not its
-    /// turn, so that no thread needs to look at it.
+    /// Appends a request to its slot. Returns true if it may join the batch that waits to grow. Returns `None` if it is
+    /// not its turn: no thread needs to look at it then.
     pub fn push(&mut self, slot: u32, request: T) -> Option<bool> {
         self.queued += 1;
         self.slot_mut(slot).push(request);

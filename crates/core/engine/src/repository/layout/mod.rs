@@ -1,5 +1,5 @@
-//! Finds mistakes in the layout of a model repository, for the reason of a failed load and for the inspection of a
-//! repository before a server is started.
+//! Finds mistakes in the layout of a model repository. They explain failed loads, and the inspection of a repository reports
+//! them before a server is started.
 //!
 //! This code does not decide if a model is served: the load does. It names the user's mistake and how to correct it.
 

@@ -3,8 +3,8 @@
 /// A number not reached again is forgotten after this many executions, or at most twice as many.
 const WINDOW: u32 = 16;
 
-/// The second largest number of items in flight lately. The largest may be one too many: an answer may come back as the
-/// next request before its instance has reported the end.
+/// The largest number of items in flight that was reached at least twice lately. A number reached once may be one too
+/// many: an answer may come back as the next request before its instance has reported the end.
 #[derive(Default)]
 pub(super) struct InFlightPeak {
     now: TwoLargest,

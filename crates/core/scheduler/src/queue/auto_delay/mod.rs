@@ -5,7 +5,7 @@
 //! Two figures predict this. Clients that send again as soon as they have their answer form a crowd of a certain size
 //! ([`InFlightPeak`]). When all of it is in flight, no request is expected, so a single client never waits. While requests
 //! are expected, the next one comes after about the usual gap ([`ArrivalGaps`]). After the answers of a batch this gap is
-//! short for such clients; for requests at random times it is their mean gap.
+//! short for such clients; for requests at random times it may have any length.
 //!
 //! An instance that waited in vain expects fewer requests afterwards. Callers pass the time, as everywhere in this folder.
 
@@ -23,7 +23,7 @@ use std::{
 use self::{cost::ExecutionCost, crowd::InFlightPeak, gaps::ArrivalGaps};
 use super::batching::GrowingBatch;
 
-/// A batch waits only if the usual gap is below this part of the time that it may wait.
+/// A batch waits only if the usual gap is below 1/4 of the time that it may wait.
 const SOON: u32 = 4;
 
 /// The share of the last wait in the mean of waits.
