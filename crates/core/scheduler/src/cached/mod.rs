@@ -68,7 +68,7 @@ struct Request {
     request: PreparedRequest,
     context: RequestContext,
     responder: Responder,
-    /// When the look-up started.
+    /// When the request arrived.
     started: Instant,
     /// The time that the look-up took.
     look_up: Duration,

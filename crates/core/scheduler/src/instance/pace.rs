@@ -17,7 +17,7 @@ const MOST_COUNTED: Duration = Duration::from_millis(1);
 /// An execution of this length delays everything else on its thread.
 const TOO_LONG: Duration = Duration::from_millis(10);
 
-/// After such an execution, nothing is executed in place for this many times its length. So clients delay a thread for 1 % at most.
+/// After such an execution, nothing is executed in place for this many times its length. So clients cost a thread 1 % at most.
 const PAUSE: u32 = 100;
 
 /// A new execution has a weight of 1/8.

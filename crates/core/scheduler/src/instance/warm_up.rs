@@ -33,7 +33,7 @@ pub(super) fn warm_up(
     let execution = Execution { slot, context, responses: slot.responses.unlogged() };
     for sample in &*context.warm_up {
         for iteration in 1..=sample.count {
-            // A closed queue has nothing left that waits for this instance.
+            // Ends once the queue is closed, so that requests still queued wait no longer.
             if slot.queue.is_closed_by(slot.index, context.clock.now()) {
                 return Ok(());
             }
