@@ -32,7 +32,7 @@ struct NotedChange {
     samples: VecDeque<Sample>,
 }
 
-/// The number of requests that a model can take at this moment.
+/// The instances of a model, and the size of their executions, at this moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     /// All its instances.
