@@ -11,6 +11,7 @@ use crate::{
 impl CompletionContext<'_> {
     /// Enables batching if the model can batch and the configuration names no batch size. The batch size is
     /// `default-max-batch-size` of the command line, 4 without it, and at least `least`.
+    ///
     /// # Errors
     /// The setting is not a number.
     pub fn complete_batching(&self, config: &mut ConfigDraft, least: i32) -> Result<()> {

@@ -304,7 +304,7 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock().finish(done);
     }
 
-    /// Returns requests that could not be handed over to the front of the queue.
+    /// Puts requests that could not be handed over back to the front of the queue.
     pub fn put_back(&self, requests: Vec<T>) {
         self.parking.lock().queue_again(requests);
     }
