@@ -1,10 +1,10 @@
-//! The seam between the server and whatever runs a model.
+//! The interface between the server and the libraries that run models.
 //!
-//! Three stages, from shared and immutable to owned by one thread: a [`Backend`] is opened once, a
-//! [`Model`] is loaded once per version and shared by its instances (weights belong here), a
-//! [`ModelInstance`] is driven by exactly one thread.
+//! There are three stages, from shared and immutable to owned by one thread. A [`Backend`] is opened once. A [`Model`] is
+//! loaded once per version and shared by its instances (weights belong here). A [`ModelInstance`] is used by exactly one
+//! thread at a time.
 //!
-//! No runtime library and no async runtime is known here.
+//! This crate uses no runtime library and no async runtime.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,10 @@
-//! Model repository, life cycle of models, and what lies between a request and its scheduler.
+//! Model repository, life cycle of models, and the path of a request to its scheduler.
 //!
-//! [`Engine`] is what front ends talk to: it looks ready models up and reports on them. Behind it the manager
-//! loads and unloads models, from the repository's roots with the registered backends; the two meet in the table
-//! of ready models only.
+//! [`Engine`] is the interface for front ends: it looks up ready models and reports on them. Behind it, the manager loads
+//! models from the repository's roots with the registered backends, and unloads them. The two share only the table
+//! of ready models.
 //!
-//! No HTTP, no gRPC, no concrete backend is known here.
+//! This crate knows no HTTP, no gRPC and no concrete backend.
 
 #![warn(missing_docs)]
 

@@ -17,7 +17,7 @@ pub(crate) struct QueuedRequest {
 }
 
 impl QueuedRequest {
-    /// A request on its way to the queue, which numbers it.
+    /// Creates a request without a number; the queue numbers it.
     pub fn new(pending: PendingRequest) -> Self {
         Self { pending, arrival: 0 }
     }

@@ -1,4 +1,4 @@
-//! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
+//! Executes a batch: groups, inputs, the run, outputs, responses, times and errors.
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_division_faults::DivisionFault;
@@ -13,47 +13,47 @@ use super::{
 };
 use crate::{Batch, ModelInstance};
 
-/// How a model runs a group of requests that are joined along the first dimension, in three stages: what each of
-/// them takes is counted apart.
+/// Runs a group of requests that are joined along the first dimension, in three stages, so that the time of each
+/// is counted separately.
 pub trait GroupRunner {
-    /// The inputs as the model's library takes them.
+    /// The inputs in the form of the model's library.
     type Inputs;
-    /// The outputs as the model's library gives them.
+    /// The outputs in the form of the model's library.
     type Outputs;
 
-    /// Of the model. Its `execution_inputs` and `model_outputs` are numbered from 0 in what follows.
+    /// Returns the configuration of the model. The methods below number its `execution_inputs` and `model_outputs` from 0.
     fn config(&self) -> &ModelConfig;
 
-    /// Whether the model declares this input without dimensions, where clients send `[1]`.
+    /// Returns true if the model declares this input without dimensions, for which clients send `[1]`.
     fn is_scalar(&self, input: usize) -> bool {
         let _ = input;
         false
     }
 
-    /// Returns what allocates memory of the device that the model takes its inputs in, where that is not the host's: see
-    /// [`LoadContext::devices`](crate::LoadContext::devices). Those with elements of a fixed size are joined there.
+    /// Returns the allocator of the device memory in which the model takes inputs, if it is not the host's: see
+    /// [`LoadContext::devices`](crate::LoadContext::devices). Inputs with elements of a fixed size are joined there.
     fn device(&self) -> Option<&dyn DeviceAllocator> {
         None
     }
 
-    /// Makes the inputs ready: one for each of `execution_inputs`, `None` for an optional one that no request
-    /// brought. `wanted`: the outputs that some request asks for. When this fails for several requests, each is run alone.
+    /// Prepares the inputs: one for each of `execution_inputs`, `None` for an optional one that no request has.
+    /// `wanted` are the outputs that some request wants. If this fails for several requests, each is run alone.
     fn prepare(
         &self,
         joined: Vec<Option<JoinedInput<'_>>>,
         wanted: &[usize],
     ) -> Result<Self::Inputs>;
 
-    /// Computes the same outputs.
+    /// Computes the `wanted` outputs.
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
 
-    /// Whether a failure of [`GroupRunner::run`] is that of one request's data, so that those that ran with it are
-    /// to be run again, each alone. The default: one divided an integer in a way that has no result.
+    /// Returns true if a failure of [`GroupRunner::run`] is caused by the data of one request. The requests are then run again,
+    /// each alone. By default this is an integer division without a result.
     fn is_of_one_request(&self, error: &Error) -> bool {
         DivisionFault::is_cause_of(error)
     }
 
-    /// The wanted outputs, in the order of `wanted`.
+    /// Returns the wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
 }
 
@@ -63,7 +63,7 @@ impl<R: GroupRunner + Send> ModelInstance for R {
     }
 }
 
-/// Runs every request of the batch and answers it: all together where the model batches, else one by one.
+/// Runs every request of the batch and answers it: all together if the model batches, else one by one.
 pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
     let all: Vec<usize> = (0..batch.len()).filter(|&i| batch.request(i).is_some()).collect();
     match runner.config().has_batching() {
@@ -85,7 +85,7 @@ fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) 
                 Err(error) => fail(batch, group, &error),
             }
         }
-        // One that does not fit must not fail those beside it.
+        // A request that does not fit must not fail the others.
         Err(_) if group.len() > 1 => execute_each(runner, batch, group),
         Err(error) => fail(batch, group, &error),
     }
@@ -95,7 +95,7 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
-/// The inputs, and what they are padded to.
+/// The inputs, and the shapes that they are padded to.
 type GatheredInputs<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
 
 fn gather<'r, R: GroupRunner>(
@@ -126,7 +126,7 @@ fn gather<'r, R: GroupRunner>(
     Ok((runner.prepare(joined, wanted)?, padded))
 }
 
-/// An input that no request brings.
+/// Makes an input that no request has.
 fn gather_generated(
     config: &ModelConfig,
     batch: &Batch,
@@ -162,7 +162,7 @@ fn run<R: GroupRunner>(
     Ok(())
 }
 
-/// The outputs that some request of the group asks for, or its sequence needs.
+/// Returns the outputs that some request of the group wants, or that its sequence needs.
 fn wanted(config: &ModelConfig, batch: &Batch, group: &[usize]) -> Vec<usize> {
     let outputs = config.model_outputs().iter().enumerate();
     outputs
@@ -171,12 +171,12 @@ fn wanted(config: &ModelConfig, batch: &Batch, group: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Whether some request of the group asks for this output.
+/// Returns true if some request of the group wants this output.
 fn is_wanted(batch: &Batch, group: &[usize], output: &str) -> bool {
     group.iter().filter_map(|&i| batch.request(i)).any(|r| r.wants_output(output))
 }
 
-/// Batch size of each request of the group.
+/// Returns the batch size of each request of the group.
 fn sizes(batch: &Batch, group: &[usize]) -> Vec<u32> {
     group.iter().filter_map(|&i| Some(batch.request(i)?.batch_size())).collect()
 }

@@ -1,4 +1,4 @@
-//! Equal requests that come at the same time: the first is executed, the others wait for its answer.
+//! Joins equal requests that arrive at the same time: the first is executed, the others wait for its answer.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -11,10 +11,10 @@ use galatea_response_cache::CacheKey;
 use super::Request;
 use crate::sync::{LockExt, Mutex};
 
-/// Most requests to one model that wait for equal ones.
+/// The largest number of requests to one model that wait for equal ones.
 const MAX_WAITING: usize = 4096;
 
-/// What is being executed for one model, and what waits for it.
+/// The requests to one model that are being executed, and the equal requests that wait for each.
 #[derive(Default)]
 pub(super) struct EqualRequests(Arc<Mutex<Table>>);
 
@@ -24,7 +24,7 @@ struct Table {
     waiting: usize,
 }
 
-/// A request of a higher priority does not wait for one of a lower.
+/// The key of one execution. The priority is part of it: a request never waits for an equal one of lower priority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct FlightKey {
     request: CacheKey,
@@ -49,8 +49,8 @@ impl WaitingRequest {
 }
 
 impl EqualRequests {
-    /// A request that is to be executed now; `None` where an equal one is, with which it is answered. Others will wait for it
-    /// until its flight has landed. Where too many wait already, it has no flight and is executed alone.
+    /// Returns the execution for this request, or `None` if the request waits for an equal one that is being executed.
+    /// Equal requests wait for the execution until it ends. With too many waiting, the request is executed alone.
     pub fn enter(
         &self,
         request: CacheKey,
@@ -74,12 +74,12 @@ impl EqualRequests {
         }
     }
 
-    /// How many requests wait.
+    /// Returns the number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.0.lock_unpoisoned().waiting
     }
 
-    /// Takes out what nobody waits for any more.
+    /// Removes and returns waiting requests whose clients have gone.
     pub fn take_abandoned(&self) -> Vec<WaitingRequest> {
         let mut table = self.0.lock_unpoisoned();
         let Table { flights, waiting } = &mut *table;
@@ -92,20 +92,20 @@ impl EqualRequests {
     }
 }
 
-/// One request that is executed, and whatever waits for it.
+/// A request that is being executed, and the equal requests that wait for its answer.
 pub(super) struct SharedExecution {
     key: FlightKey,
     table: Arc<Mutex<Table>>,
 }
 
 impl SharedExecution {
-    /// Whether anybody waits.
+    /// Returns true if an equal request waits for this execution.
     pub fn is_awaited(&self) -> bool {
         let table = self.table.lock_unpoisoned();
         table.flights.get(&self.key).is_some_and(|waiting| !waiting.is_empty())
     }
 
-    /// The end: what waits, and from now on an equal request is another flight.
+    /// Ends the execution and returns the requests that wait for it. A later equal request starts a new execution.
     pub fn land(self) -> Vec<WaitingRequest> {
         let mut table = self.table.lock_unpoisoned();
         let waiting = table.flights.remove(&self.key).unwrap_or_default();

@@ -1,33 +1,33 @@
-//! Requests that are executed by the thread that brings them, in the place of one that sleeps.
+//! Lets the thread that brings a request execute requests in place of a sleeping thread.
 //!
-//! Such a thread has a *turn*: it takes what waits until there is nothing more, or somebody adds a request that no caller
-//! is to execute. Then the instance's own thread goes on. A thread whose turn has not begun adds more to it without waking
-//! anybody.
+//! Such a thread has a *turn*: it takes waiting requests until there are none, or until a request is added that must not be
+//! executed in place. Then the instance's own thread continues. A thread whose turn has not begun adds more requests to it
+//! without waking any thread.
 
 use super::{Decision, RequestQueue, State, Work};
 use crate::{parking::Locked, sequence::SequenceRequest};
 
-/// What the thread that adds a request may do for it.
+/// The role of the thread that adds a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubmitterRole {
-    /// Nothing: a thread of an instance executes it.
+    /// A thread of an instance executes it.
     Leaves,
-    /// It executes what waits, if a thread of an instance sleeps.
+    /// This thread executes waiting requests, if a thread of an instance sleeps.
     Executes,
-    /// It was told to do so and has not begun: it finds this request then.
+    /// This thread has a turn that has not begun, in which it finds this request.
     HasTurn,
 }
 
-/// Those who execute in the place of the threads of instances.
+/// The turns of threads that execute in place of instance threads.
 #[derive(Default)]
 pub(super) struct InPlaceTurns {
     count: usize,
-    /// Something waits that is none of their business.
+    /// A request waits that must not be executed in place.
     are_to_end: bool,
 }
 
 impl<T: SequenceRequest> Locked<'_, State<T>> {
-    /// After a request was added: in the place of which instance's thread the caller is to work, if it is.
+    /// Begins a turn after a request was added. Returns the instance whose thread the caller replaces, if it does.
     pub(super) fn begin_turn(&mut self, caller: SubmitterRole) -> Option<usize> {
         match caller {
             SubmitterRole::HasTurn => None,
@@ -45,7 +45,7 @@ impl<T: SequenceRequest> Locked<'_, State<T>> {
 }
 
 impl<T: SequenceRequest> RequestQueue<T> {
-    /// [`RequestQueue::pull`] for the turn in the place of the thread of instance `index`. `None`: the turn is over.
+    /// Does [`RequestQueue::pull`] for a turn in place of the thread of instance `index`. Returns `None` if the turn is over.
     pub fn pull_in_place(&self, index: usize, done: usize) -> Option<Work<T>> {
         let mut state = self.parking.lock();
         state.finish(done);
@@ -67,8 +67,8 @@ impl<T: SequenceRequest> RequestQueue<T> {
         }
     }
 
-    /// The thread of the instance sees to what comes from now on, and is woken if there is something already. `done`:
-    /// requests of the turn that are finished and were not told of.
+    /// Ends a turn. The instance's thread continues, and is woken if there is work. `done` is the number of
+    /// finished requests of the turn that were not reported.
     pub fn end_turn(&self, index: usize, done: usize) {
         let mut state = self.parking.lock();
         state.finish(done);

@@ -1,4 +1,4 @@
-//! Instance threads that need a permit of the rate limiter for what they would execute.
+//! Makes instance threads wait for a permit of the rate limiter before they execute.
 
 use std::{
     ops::ControlFlow,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl<T: SequenceRequest<States: Send> + Send + 'static> RequestQueue<T> {
-    /// A queue whose instances need permits of `limiter`, if there is one.
+    /// Creates a queue whose instances need permits of `limiter`, if there is one.
     pub fn limited(
         config: &ModelConfig,
         instances: usize,
@@ -34,10 +34,10 @@ impl<T: SequenceRequest<States: Send> + Send + 'static> RequestQueue<T> {
 }
 
 impl<T: SequenceRequest> RequestQueue<T> {
-    /// Counts what an instance asks for, before it is started.
+    /// Registers the demand of an instance before it is started.
     ///
     /// # Errors
-    /// When it asks for more than there is.
+    /// When it demands more than there is.
     pub fn register(&self, index: usize, spec: &InstanceSpec, config: &ModelConfig) -> Result<()> {
         self.permits.as_ref().map_or(Ok(()), |permits| permits.register(index, spec, config))
     }
@@ -48,14 +48,14 @@ impl<T: SequenceRequest> RequestQueue<T> {
         }
     }
 
-    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    /// Returns true if a sleeping thread must check again although it was not woken for work.
     pub(super) fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
         let has_permit = || self.permits.as_ref().is_some_and(|permits| permits.is_granted(index));
         state.is_called_off(index) || has_permit()
     }
 
-    /// Unlocks; the instance does not work for now, and another one sees to what waits. The turn that it had is gone before
-    /// that one is woken, which takes it.
+    /// Unlocks because the instance stops working for now, and wakes another for the waiting requests. Its own turn ends first,
+    /// so that the other instance gets it.
     pub(super) fn leave(&self, state: Locked<'_, State<T>>, index: usize) {
         let permits = self.permits.as_ref();
         let wakes = permits.map_or_else(QueuesToWake::default, |permits| permits.leave(index));
@@ -64,15 +64,15 @@ impl<T: SequenceRequest> RequestQueue<T> {
         wakes.wake();
     }
 
-    /// The instance is gone.
+    /// Removes the permits of a removed instance.
     pub(super) fn remove_permits(&self, index: usize) {
         if let Some(permits) = &self.permits {
             permits.remove(index).wake();
         }
     }
 
-    /// Goes on with what was decided, if the instance may: else time has passed, and it is to be decided again.
-    /// `rest`: as for [`RequestQueue::pull`].
+    /// Continues with the decision if the instance may execute. Else time has passed, and it must decide again. `rest` is that
+    /// of [`RequestQueue::pull`].
     pub(super) fn admit<'a>(
         &'a self,
         state: Locked<'a, State<T>>,

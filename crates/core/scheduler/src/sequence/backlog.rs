@@ -1,4 +1,4 @@
-//! Sequences that wait for a slot, with the requests that have come of them.
+//! Sequences that wait for a slot, with their requests so far.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,11 +11,11 @@ use super::key::SequenceRequest;
 
 /// Sequences without a slot, in the order of their first requests.
 pub(super) struct SequenceBacklog<T> {
-    /// None without a request.
+    /// Each has at least one request.
     waiting: BTreeMap<u64, WaitingSequence<T>>,
     next_number: u64,
     requests: usize,
-    /// When the first of them has waited for too long.
+    /// The time at which the first of them expires.
     next_expiry: Option<Instant>,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct SequenceBacklog<T> {
 pub(super) struct WaitingSequence<T> {
     pub requests: VecDeque<T>,
     pub id: CorrelationId,
-    /// The first time-out of a request.
+    /// The earliest time-out of a request.
     expires_at: Option<Instant>,
 }
 
 impl<T: SequenceRequest> WaitingSequence<T> {
-    /// Nobody waits for one of its requests.
+    /// Returns true if the client of one of its requests has gone.
     pub fn is_abandoned(&self) -> bool {
         self.requests.iter().any(T::is_abandoned)
     }
@@ -41,7 +41,7 @@ impl<T> Default for SequenceBacklog<T> {
 }
 
 impl<T: SequenceRequest> SequenceBacklog<T> {
-    /// Requests of all sequences.
+    /// Returns the number of requests of all sequences.
     pub fn len(&self) -> usize {
         self.requests
     }
@@ -50,7 +50,7 @@ impl<T: SequenceRequest> SequenceBacklog<T> {
         self.requests == 0
     }
 
-    /// The number of a new sequence.
+    /// Returns the number for a new sequence.
     pub fn next_number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
@@ -78,7 +78,7 @@ impl<T: SequenceRequest> SequenceBacklog<T> {
         Some(first)
     }
 
-    /// Takes all sequences of which this holds.
+    /// Takes all sequences for which `is_over` holds.
     pub fn remove_where(
         &mut self,
         is_over: impl Fn(&WaitingSequence<T>) -> bool,
@@ -88,7 +88,7 @@ impl<T: SequenceRequest> SequenceBacklog<T> {
         over
     }
 
-    /// Takes the sequences of which a request has waited for too long.
+    /// Takes the sequences with a request that waited too long.
     pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, WaitingSequence<T>)> {
         if self.next_expiry.is_none_or(|expiry| now < expiry) {
             return Vec::new();
@@ -98,7 +98,7 @@ impl<T: SequenceRequest> SequenceBacklog<T> {
         over
     }
 
-    /// When a sequence may have waited for too long.
+    /// Returns the time at which a sequence may have waited too long.
     pub fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
     }

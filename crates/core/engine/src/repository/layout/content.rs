@@ -1,4 +1,4 @@
-//! What the first bytes of a model's file say about it.
+//! Checks the first bytes of a model's file.
 
 use std::{
     fs::File,
@@ -18,23 +18,23 @@ use crate::repository::{read_text_file, system_words};
 const LFS: &[u8] = b"version https://git-lfs";
 const ZIP: &[u8] = b"PK\x03\x04";
 const END_OF_ZIP: &[u8] = b"PK\x05\x06";
-/// Bytes of the record and of the longest comment.
+/// The number of bytes of the record and of the longest comment.
 const END_OF_ZIP_AND_COMMENT: u64 = 22 + 65_535;
 const PICKLE: [&[u8]; 4] = [b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"];
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const GZIP: &[u8] = b"\x1f\x8b";
-/// Stands behind the first four bytes of a model in the format ORT.
+/// Follows the first four bytes of a model in the format ORT.
 const ORT: &[u8] = b"ORTM";
 const FROM_TORCH: &str =
     "export the model with torch.onnx.export, or name it model.pt with backend: \"pytorch\"";
 const AS_SCRIPT: &str =
     "save it with torch.jit.script or torch.jit.trace and save(): weights alone are no model";
 
-/// Why a file cannot be the model's.
+/// The reason why a file cannot be the model's.
 #[derive(Debug)]
 pub(super) struct ForeignContent {
     pub mistake: LayoutMistake,
-    /// The place in the file's text; the name of the file is not in it.
+    /// The place in the file's text, without the name of the file.
     pub place: Option<Place>,
 }
 
@@ -44,7 +44,7 @@ impl From<LayoutMistake> for ForeignContent {
     }
 }
 
-/// Why the file of a model for a backend cannot be one. `None`: nothing speaks against it.
+/// Returns why the file of a model for a backend cannot be one; `None` if nothing contradicts it.
 pub(super) fn mistake(path: &Path, backend: &str) -> Option<ForeignContent> {
     let start = match read_start(path) {
         Ok(start) => start,
@@ -115,7 +115,7 @@ fn no_torch(path: &Path, start: &[u8]) -> Option<LayoutMistake> {
     }
 }
 
-/// Whether the record is there that ends every zip archive; a comment may follow it.
+/// Returns true if the file has the record that ends every zip archive, possibly with a comment after it.
 fn has_end_of_zip(path: &Path) -> io::Result<bool> {
     let mut file: File = galatea_regular_files::open(path)?;
     let length = file.metadata()?.len();
@@ -132,10 +132,10 @@ fn is_pickle(start: &[u8]) -> bool {
 /// The name that the class of a Python model must have.
 const CLASS: &str = "TritonPythonModel";
 
-/// Ways in which code gets names that cannot be read in it.
+/// Ways in which code gets names that its text does not show.
 const FROM_ELSEWHERE: [&str; 4] = ["import *", "exec(", "globals()", "__getattr__"];
 
-/// Only where the code cannot have the class from anywhere.
+/// Returns a mistake only if the code cannot get the class from elsewhere.
 fn no_python(path: &Path) -> Option<ForeignContent> {
     let code = read_text_file(path).ok()?;
     let may_have = words(&code).any(|word| word == CLASS)
@@ -166,7 +166,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
-/// Classes at the outermost level of the code: each name, and where it stands.
+/// Returns the classes at the outermost level of the code, each with its place.
 fn classes(code: &str) -> impl Iterator<Item = (&str, Position)> {
     code.lines().enumerate().filter_map(|(index, line)| {
         let rest = line.strip_prefix("class ")?;

@@ -1,7 +1,7 @@
-//! What is not where a model repository has it: said beside the reason why a load failed, and by the inspection of a
-//! repository before a server is started.
+//! Finds mistakes in the layout of a model repository. They explain failed loads, and the inspection of a repository reports
+//! them before a server is started.
 //!
-//! Nothing here decides whether a model is served: that does the load. Here is what a person did, and how to mend it.
+//! This code does not decide if a model is served: the load does. It names the user's mistake and how to correct it.
 
 mod content;
 mod file_type;

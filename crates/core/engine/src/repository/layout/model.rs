@@ -1,4 +1,4 @@
-//! One model's folder.
+//! Checks one model's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -16,25 +16,25 @@ use crate::repository::{ModelFolder, system_words, version_number};
 
 const CONFIG: &str = "config.pbtxt";
 
-/// Names that people give a configuration, in small letters. Further ones are those that begin with `config.`.
+/// Names that people give a configuration, in small letters, besides those that begin with `config.`.
 const CONFIG_NAMES: [&str; 5] =
     ["model.pbtxt", "config", "configuration.pbtxt", "config_pbtxt", "model_config.pbtxt"];
 
-/// Backends whose models are files of known names; empty: none is named.
+/// Backends whose models are files with known names; the empty name is that of no backend.
 const WITH_FILES: [&str; 4] = ["", "onnxruntime", "pytorch", "python"];
 
-/// A model's folder, and what its configuration says about the files in it.
+/// A model's folder, and its configuration's settings for the files in it.
 pub(crate) struct ModelLayout<'a> {
     folder: &'a ModelFolder,
-    /// Empty where nothing names it.
+    /// Empty if nothing names it.
     backend: &'a str,
-    /// `default_model_filename`; empty for that of the backend.
+    /// The `default_model_filename`; empty for that of the backend.
     given_filename: &'a str,
     is_ensemble: bool,
 }
 
 impl<'a> ModelLayout<'a> {
-    /// `config`: as far as it is known.
+    /// Creates the layout from the configuration, as far as it is known.
     pub fn new(folder: &'a ModelFolder, config: Option<&'a RawModelConfig>) -> Self {
         Self {
             folder,
@@ -44,7 +44,7 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// Why there is no version to load, or no file that tells which backend runs it.
+    /// Returns why there is no version to load, or no file from which the backend is known.
     pub fn without_version(&self) -> PlacedMistake {
         let folder_is = |kind| move |entry: &&Entry| entry.kind == kind;
         let entries = entries(self.folder.path());
@@ -73,7 +73,7 @@ impl<'a> ModelLayout<'a> {
         })
     }
 
-    /// A model's file beside the version folders.
+    /// Finds a model's file that is beside the version folders.
     fn beside(&self, entries: &[Entry]) -> Option<PlacedMistake> {
         let (entry, wanted) = entries.iter().find_map(|entry| match file_type(&entry.name) {
             FileType::Model { backend, filename } if self.runs_on(backend) => {
@@ -89,7 +89,7 @@ impl<'a> ModelLayout<'a> {
         self.backend.is_empty() || self.backend == backend
     }
 
-    /// Why nothing says which backend runs the model.
+    /// Returns why nothing names the backend of the model.
     pub fn without_backend(&self) -> Option<PlacedMistake> {
         if root::is_model_folder(self.folder.path().parent()?) {
             return Some(PlacedMistake::new("", LayoutMistake::OneModel));
@@ -109,9 +109,9 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// Why the file of a version cannot be the model's. `None`: it can.
+    /// Returns why the file of a version cannot be the model's; `None` if it can.
     pub fn model_file(&self, version: i64) -> Option<PlacedMistake> {
-        // A load request names any file, and must not learn what lies outside of the model.
+        // A load request may name any file, and must not reveal files outside of the model.
         let is_inside =
             self.given_filename.is_empty() || relative_inside(self.given_filename).is_some();
         if self.is_ensemble || !is_inside || !WITH_FILES.contains(&self.backend) {
@@ -186,7 +186,7 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// The name that is looked for; where no backend is named, that of the first model there is.
+    /// Returns the name that is searched; without a backend, that of the first model in the folder.
     fn looked_for(&self, wanted: &str, inner: &[Entry]) -> Option<String> {
         if !self.backend.is_empty() || !self.given_filename.is_empty() || inner.is_empty() {
             return Some(wanted.to_owned());
@@ -197,7 +197,7 @@ impl<'a> ModelLayout<'a> {
         })
     }
 
-    /// What a configuration says for a file of another name.
+    /// Returns the settings that name a file with another name.
     fn fields(&self, name: &str, wanted: &str) -> String {
         let file = format!("default_model_filename: \"{name}\"");
         match file_type(wanted) {
@@ -208,7 +208,7 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// A version with files, of which none is for its backend.
+    /// Reports a version with files, of which none is for its backend.
     fn found_otherwise(&self, version: i64, inner: &[Entry]) -> PlacedMistake {
         let wanted = self.wanted(None);
         if let Some(oddity) = self.deeper(version, inner, &wanted) {
@@ -241,7 +241,7 @@ impl<'a> ModelLayout<'a> {
         self.at(&version.to_string(), mistake)
     }
 
-    /// The file looked for, or one like it, in a folder of the version.
+    /// Finds the searched file, or a similar one, in a folder of the version.
     fn deeper(&self, version: i64, inner: &[Entry], wanted: &str) -> Option<PlacedMistake> {
         let folders = inner.iter().filter(|entry| entry.kind == EntryKind::Folder).take(8);
         for folder in folders {
@@ -265,7 +265,7 @@ impl<'a> ModelLayout<'a> {
         None
     }
 
-    /// What keeps nothing from loading, and is not as it was meant.
+    /// Returns oddities, which do not prevent a load.
     pub fn oddities(&self) -> Vec<PlacedMistake> {
         let entries = entries(self.folder.path());
         let has_config = entries.iter().any(|entry| entry.name == CONFIG);
@@ -302,7 +302,7 @@ impl<'a> ModelLayout<'a> {
         found
     }
 
-    /// The name of the file looked for in a version folder. `guess`: where nothing says which backend it is for.
+    /// Returns the name of the searched file in a version folder. `guess` is used if nothing names the backend.
     fn wanted(&self, guess: Option<&str>) -> String {
         let of_backend = MODEL_FILES
             .iter()
@@ -322,7 +322,7 @@ impl<'a> ModelLayout<'a> {
     }
 }
 
-/// The number that a folder's name was meant to be: `v1`, `01`, `version_1`, `1.0`.
+/// Returns the number that a folder's name was meant to be: `v1`, `01`, `version_1`, `1.0`.
 fn meant_number(name: &str) -> Option<String> {
     if version_number(name).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! A repository's own folder.
+//! Checks a repository's own folder.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::repository::version_number;
 
-/// Whether a folder is that of a model, and not a repository: it has a configuration of its own.
+/// Returns true if a folder is that of a model and not a repository: it has a configuration of its own.
 pub(crate) fn is_model_folder(folder: &Path) -> bool {
     folder.join("config.pbtxt").is_file()
 }
 
-/// What is odd about a repository itself.
+/// Returns the oddities of a repository itself.
 pub(crate) fn inspect_root(folder: &Path) -> Vec<PlacedMistake> {
     if is_model_folder(folder) {
         return vec![PlacedMistake::new("", LayoutMistake::OneModel)];
@@ -44,7 +44,7 @@ pub(crate) fn inspect_root(folder: &Path) -> Vec<PlacedMistake> {
     found
 }
 
-/// Whether a folder has the file of a model in it, as a version folder does.
+/// Returns true if a folder contains the file of a model, like a version folder.
 fn holds_model(folder: &Path) -> bool {
     entries(folder).iter().any(|entry| matches!(file_type(&entry.name), FileType::Model { .. }))
 }

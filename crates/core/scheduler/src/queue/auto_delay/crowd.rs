@@ -1,10 +1,10 @@
-//! How many items are in flight when all who ask have asked.
+//! Estimates how many items are in flight when every client has sent its request.
 
-/// Executions after which a number that was not reached again is forgotten, at the latest after twice as many.
+/// A number not reached again is forgotten after this many executions, or at most twice as many.
 const WINDOW: u32 = 16;
 
-/// The largest number that was in flight lately, twice at least: an answer may come back as the next request before the
-/// instance that gave it has said so, which makes one too many.
+/// The largest number of items in flight that was reached at least twice lately. A number reached once may be one too
+/// many: an answer may come back as the next request before its instance has reported the end.
 #[derive(Default)]
 pub(super) struct InFlightPeak {
     now: TwoLargest,
@@ -19,7 +19,7 @@ struct TwoLargest {
 }
 
 impl InFlightPeak {
-    /// So many are in flight, now that a request has come.
+    /// Records the number of items in flight, now that a request has arrived.
     pub fn note(&mut self, in_flight: u64) {
         let TwoLargest { first, second } = &mut self.now;
         if in_flight >= *first {
@@ -29,7 +29,7 @@ impl InFlightPeak {
         }
     }
 
-    /// An execution has ended.
+    /// Records the end of an execution.
     pub fn executed(&mut self) {
         self.executions += 1;
         if self.executions >= WINDOW {
@@ -38,12 +38,12 @@ impl InFlightPeak {
         }
     }
 
-    /// So many will be in flight when all have asked.
+    /// Returns the number of items in flight when every client has sent its request.
     pub fn size(&self) -> u64 {
         self.now.second.max(self.before.second)
     }
 
-    /// Those who were missing did not come: it is as if half as many were.
+    /// Halves the number of missing items, because the expected ones did not come.
     pub fn disappointed(&mut self, in_flight: u64) {
         let size = in_flight + self.size().saturating_sub(in_flight) / 2;
         for top in [&mut self.now, &mut self.before] {

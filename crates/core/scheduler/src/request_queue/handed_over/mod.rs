@@ -1,5 +1,5 @@
-//! Requests that wait in instances, behind the ones they execute. They still wait: an instance that is free takes them
-//! back, first in first out, and executes them instead.
+//! Requests that wait in instances, behind the one that each executes. They still count as queued: a free instance takes
+//! them back in the order they were handed over, and executes them instead.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -11,47 +11,47 @@ use std::{
 
 use galatea_backend::{ReturnedRequests, WaitingBatches};
 
-/// A request that is handed over.
+/// A request that is handed over to an instance.
 pub(crate) struct PrefetchedRequest<T> {
     pub request: T,
-    /// Of its batch.
+    /// The number of its batch.
     pub number: usize,
-    /// What it is taken back from.
+    /// The waiting batches of the instance; the request is taken back from them.
     pub waiting: Arc<dyn WaitingBatches>,
 }
 
 /// The requests that wait in the instances of a queue.
 pub(super) struct PrefetchedRequests<T> {
-    /// By the index of the instance.
+    /// By the number of the instance.
     instances: BTreeMap<usize, InstancePrefetch<T>>,
-    /// Requests handed over so far.
+    /// The number of requests handed over so far.
     count: u64,
 }
 
 /// The requests that wait in one instance.
 struct InstancePrefetch<T> {
-    /// In the order in which the instance gets to them.
+    /// In the order in which the instance executes them.
     entries: VecDeque<Entry<T>>,
-    /// So many of the first were found to have begun; the thread of the instance does not know yet.
+    /// The number of first entries that are known to have begun; the instance's thread has not removed them yet.
     begun: usize,
-    /// Requests of the queue that were complete when the instance last began with one.
+    /// The number of the queue's complete requests when the instance last began one.
     complete_before: u64,
     /// Numbers of batches that were taken back before their requests were added.
     taken_early: Vec<usize>,
 }
 
 struct Entry<T> {
-    /// Its place among all requests of the queue that were handed over.
+    /// Its place in the order of all handed-over requests of the queue.
     place: u64,
     handed_over: PrefetchedRequest<T>,
 }
 
-/// What came of taking a request back.
+/// The result of taking a request back.
 pub(super) enum TakeBack<T> {
     Request(T),
-    /// None waits.
+    /// No request waits.
     Nothing,
-    /// One waits, and can be taken back in a moment.
+    /// A request waits, but can only be taken back a moment later.
     NotYet,
 }
 
@@ -68,8 +68,8 @@ impl<T> Default for InstancePrefetch<T> {
 }
 
 impl<T> PrefetchedRequests<T> {
-    /// The request waits in this instance from now on; given back when it was taken back already. `complete`: how many
-    /// requests of the queue are.
+    /// Adds a request that now waits in this instance; returns it if it was already taken back. `complete` is the number of
+    /// complete requests of the queue.
     pub fn add(
         &mut self,
         index: usize,
@@ -81,20 +81,20 @@ impl<T> PrefetchedRequests<T> {
         self.instances.entry(index).or_default().add(Entry { place, handed_over }, complete)
     }
 
-    /// Requests that wait, and those that wait in this instance.
+    /// Returns the number of all waiting requests and of those in this instance.
     pub fn count(&self, index: usize) -> (usize, usize) {
         let all = self.instances.values().map(InstancePrefetch::count).sum();
         (all, self.instances.get(&index).map_or(0, InstancePrefetch::count))
     }
 
-    /// The first request that waits in this instance, which begins with it now, and its number. `complete`: as for
-    /// [`PrefetchedRequests::add`].
+    /// Removes the first waiting request of this instance, which begins it, and returns it with its number. `complete` is that
+    /// of [`PrefetchedRequests::add`].
     pub fn begin(&mut self, index: usize, complete: u64) -> Option<(usize, T)> {
         self.instances.get_mut(&index)?.begin(complete)
     }
 
-    /// Takes back all that waits in this instance, in its order. What is left has begun, or cannot be taken back. For the
-    /// thread of the instance, which has added all that it has sent.
+    /// Takes back all requests that wait in this instance, in order. Those left have begun or cannot be taken back. Only the
+    /// instance's thread calls this, after it has added all requests that it sent.
     pub fn take_all_back_from(&mut self, index: usize) -> Vec<T> {
         let Some(mut instance) = self.instances.remove(&index) else { return Vec::new() };
         let taken = instance.take_all().into_iter().map(|(_, request)| request).collect();
@@ -105,18 +105,18 @@ impl<T> PrefetchedRequests<T> {
         taken
     }
 
-    /// Takes back the request that has waited the longest.
+    /// Takes back the request that has waited longest.
     pub fn take_oldest_back(&mut self) -> TakeBack<T> {
         self.take_oldest_of(|_| true)
     }
 
-    /// The same in instances that have begun with nothing while so many requests became complete that what waits there
-    /// would have been executed by any other.
+    /// Takes back the oldest request of an instance that has begun none while `limit` requests became complete. Any other
+    /// instance would have executed it by then.
     pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> TakeBack<T> {
         self.take_oldest_of(|i| complete.saturating_sub(i.complete_before) >= limit)
     }
 
-    /// Takes back all for which this holds; the second list has what had to be taken back with them, in its order.
+    /// Takes back all wanted requests. The second list has those that had to be taken back with them, in order.
     pub fn take_back_all(&mut self, is_wanted: impl Fn(&T) -> bool) -> (Vec<T>, Vec<T>) {
         let mut taken = Vec::new();
         for instance in self.instances.values_mut() {
@@ -186,7 +186,7 @@ impl<T> InstancePrefetch<T> {
         taken
     }
 
-    /// The first request that waits, with its place.
+    /// Takes back the first waiting request, with its place.
     fn take_first(&mut self) -> TakeBack<(u64, T)> {
         while let Some(PrefetchedRequest { number, waiting, .. }) =
             self.first().map(|e| &e.handed_over)
@@ -202,7 +202,7 @@ impl<T> InstancePrefetch<T> {
                         Some(entry) => {
                             return TakeBack::Request((entry.place, entry.handed_over.request));
                         }
-                        // Its thread has sent it and not added it yet.
+                        // Its thread has sent the batch and not added the request yet.
                         None => self.taken_early.push(number),
                     }
                 }

@@ -1,5 +1,4 @@
-//! Sequences that keep states and have nothing to do: the one that has rested longest gives way first where memory for
-//! states is wanted.
+//! Idle sequences that keep states. If memory for states is needed, the one that has been idle longest ends first.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -7,15 +6,14 @@ use galatea_types::CorrelationId;
 
 use super::{super::key::SequenceRequest, LiveSequence, SequencePlace, Sequences};
 
-/// How many sequences that gave way are remembered, so that their next request is told. The next request of others is told
-/// that its sequence has not begun.
+/// The largest number of sequences that are remembered after their states were freed. Their next request gets that as the
+/// reason; the next request of others is told that its sequence has not begun.
 const MAX_REMEMBERED: usize = 1024;
 
-/// Entries of the order that may be out of date, beside one for each slot.
+/// The largest number of outdated entries in the order, in addition to one for each slot.
 const MAX_SURPLUS: usize = 64;
 
-/// Slots in the order in which they began to rest. One that has had something to do since is passed over: it has, or gets,
-/// a later place.
+/// Slots in the order in which they became idle. A slot that was busy since is skipped: it has, or will get, a later place.
 #[derive(Default)]
 pub(super) struct RestingSlots {
     order: VecDeque<SlotRest>,
@@ -30,7 +28,7 @@ struct SlotRest {
 }
 
 impl<T: SequenceRequest> Sequences<T> {
-    /// A request of this slot's sequence was executed: it rests from now on if there is no other.
+    /// Records the end of a request in this slot. The slot is idle from now on if there is no other request.
     pub(super) fn note_rest(&mut self, instance: usize, slot: u32) {
         let turn = self.resting.turns + 1;
         let slots = self.instances.get_mut(instance).map(|slots| &mut slots.slots);
@@ -48,13 +46,13 @@ impl<T: SequenceRequest> Sequences<T> {
         }
     }
 
-    /// What the sequence of this slot keeps, if it has had nothing to do since.
+    /// Returns the bytes that the sequence of this slot keeps, if it has been idle since.
     fn resting_bytes(&self, SlotRest { turn, instance, slot }: SlotRest) -> Option<usize> {
         let state = self.instances.get(instance)?.slots.get(slot as usize)?;
         state.still_rests(turn).then(|| state.state_bytes())
     }
 
-    /// The slot that has rested longest.
+    /// Returns the slot that has been idle longest.
     fn longest_rest(&mut self) -> Option<SlotRest> {
         while let Some(&rest) = self.resting.order.front() {
             if self.resting_bytes(rest).is_some() {
@@ -65,14 +63,14 @@ impl<T: SequenceRequest> Sequences<T> {
         None
     }
 
-    /// Since when the sequence has rested that would give way first.
+    /// Returns when the sequence became idle that would end first.
     pub fn resting_since(&mut self) -> Option<Instant> {
         let SlotRest { instance, slot, .. } = self.longest_rest()?;
         let id = self.instances.get(instance)?.slots.get(slot as usize)?.sequence.as_ref()?;
         Some(self.live.get(id)?.last_used)
     }
 
-    /// Bytes that resting sequences keep. Those beyond `enough` are not looked for.
+    /// Returns the bytes that idle sequences keep. Stops counting at `enough`.
     pub fn bytes_at_rest(&self, enough: usize) -> usize {
         let mut bytes = 0_usize;
         for rest in &self.resting.order {
@@ -84,14 +82,14 @@ impl<T: SequenceRequest> Sequences<T> {
         bytes
     }
 
-    /// Ends the sequence that has rested longest: its next request is told. Returns its name and what it kept, to be dropped
-    /// outside of any lock.
+    /// Ends the sequence that has been idle longest, and remembers that for its next request. Returns its name and its states,
+    /// which the caller must drop outside of any lock.
     pub fn give_way(&mut self, now: Instant) -> Option<(CorrelationId, T::States)> {
         let SlotRest { instance, slot, .. } = self.longest_rest()?;
         let state = self.instances.get_mut(instance)?.slot_mut(slot);
         let (id, states) = (state.sequence.clone()?, state.take_states());
         let owner = self.live.get(&id).map(|live| live.owner);
-        // It rests: no request waits there.
+        // It is idle, so no request waits there.
         self.end_sequence(instance, slot, now);
         if let Some(owner) = owner {
             self.remember(
