@@ -1,4 +1,4 @@
-//! The model `dyna_sequence`: sums of what the requests of a sequence bring, kept by correlation id.
+//! The model `dyna_sequence`: sums over the requests of a sequence, kept by correlation id.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -67,7 +67,7 @@ impl ModelInstance for DynaSequenceInstance {
 }
 
 impl DynaSequenceInstance {
-    /// `seen`: the sequences that this execution has had so far.
+    /// Executes one step. `seen`: the sequences that this execution has had so far.
     fn step(&mut self, request: &InferRequest, seen: &mut HashSet<u64>) -> Result<Vec<Tensor>> {
         if !flag(request, "READY")? {
             return Ok(Vec::new());
@@ -89,7 +89,7 @@ impl DynaSequenceInstance {
     }
 }
 
-/// Whatever does not fit is cut off.
+/// Returns the low bits that fit.
 fn low_word(id: u64) -> i32 {
     let [a, b, c, d, ..] = id.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])

@@ -43,7 +43,7 @@ struct IdentityInstance {
     input_bytes: Option<CustomMetric>,
 }
 
-/// `None` where a model has taken the name for something else.
+/// Creates the counter. Returns `None` if a model has used the name for another metric.
 fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
     let family = context.server.metrics.family(
         "input_byte_size_counter",
@@ -78,12 +78,12 @@ impl IdentityInstance {
         let Some(counter) = &self.input_bytes else { return };
         let bytes: usize = batch.requests().flat_map(|r| &r.inputs).map(|t| t.data.len()).sum();
         #[expect(clippy::cast_precision_loss, reason = "a metric is a floating point number")]
-        // It refuses only what is negative.
+        // It fails only for negative values.
         let _ = counter.increment(bytes as f64);
     }
 }
 
-/// Clients' tests read these.
+/// Returns parameters that clients' tests read.
 fn example_parameters() -> Parameters {
     vec![
         ("param0".to_owned(), ParameterValue::String("an example string parameter".to_owned())),

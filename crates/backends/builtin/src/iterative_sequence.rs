@@ -10,7 +10,7 @@ use crate::{
     stream::cancelled,
 };
 
-/// Without a parameter.
+/// Delay without a parameter.
 const DELAY: Duration = Duration::from_millis(500);
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
@@ -50,7 +50,7 @@ impl ModelInstance for IterativeSequenceInstance {
     }
 }
 
-/// How many responses are still to come behind this one.
+/// Returns the number of responses that follow this one.
 fn left(pending: &PendingRequest) -> Result<i32> {
     let sent = i32::try_from(pending.responses).unwrap_or(i32::MAX);
     Ok(number(&pending.request, "INPUT")?.saturating_sub(sent).saturating_sub(1))

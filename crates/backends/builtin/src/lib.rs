@@ -1,5 +1,5 @@
-//! Small backends built into the server: for tests, and to be read as examples of the backend trait. None needs a model
-//! file. `identity`, `repeat`, `square` and those about sequences do what Triton's backends of these names do.
+//! Small backends in the server, for tests and as examples of the backend trait. None needs a model file. `identity`,
+//! `repeat`, `square` and those about sequences do the same as Triton's backends of these names.
 //!
 //! | name | what its models do |
 //! |---|---|
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use galatea_backend::{Backend, LoadContext, Model};
 use galatea_types::Result;
 
-/// A backend of this crate. It needs nothing.
+/// A backend of this crate. It needs no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinBackend {
     name: &'static str,
@@ -69,7 +69,7 @@ impl BuiltinBackend {
         self.name
     }
 
-    /// Returns the backend as what the server holds.
+    /// Returns the backend in the form that the server holds.
     pub fn open(self) -> Arc<dyn Backend> {
         Arc::new(self)
     }

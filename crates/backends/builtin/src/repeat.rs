@@ -104,7 +104,7 @@ impl Repeat {
         sender.finish(None);
     }
 
-    /// For a model with one response to each request.
+    /// Answers a request of a model with one response to each request.
     fn run_once(self, sender: ResponseSender, stop: &Stop) {
         let total = self.elements.iter().map(|&(_, delay)| delay).sum();
         if !pause(stop, total, &sender) {
@@ -113,7 +113,7 @@ impl Repeat {
         let result = match *self.elements {
             [] => Err(Error::internal("received an unexpected null response")),
             [(element, _)] => Ok((self.outputs(0, element), Vec::new())),
-            // Triton counts the end as well.
+            // Triton counts the end too.
             [_, .., _] => Err(Error::internal(format!(
                 "expected a single response, got {}",
                 self.elements.len() + 1
@@ -132,7 +132,7 @@ impl Repeat {
     }
 }
 
-/// Dropped instead, it would report an abandoned request.
+/// Ends the request explicitly: a dropped sender would report an abandoned request.
 fn end_early(sender: ResponseSender) {
     if sender.is_cancelled() {
         sender.finish(Some(Err(cancelled())));

@@ -1,4 +1,4 @@
-//! The model `sequence`: sums of what the requests of a sequence bring, kept by the row of the batch.
+//! The model `sequence`: sums over the requests of a sequence, kept by the row of the batch.
 
 use std::{thread, time::Duration};
 

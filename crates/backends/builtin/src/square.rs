@@ -148,7 +148,7 @@ impl Square {
     }
 }
 
-/// `begun`: the response that is not sent any more.
+/// Ends a stream early. `begun`: start of the response that is not sent any more.
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn end_early(parameters: &Parameters, begun: Instant, mut sender: ResponseSender, stop: &Stop) {
     // An instance that shuts down drops the sender, which reports an abandoned request.
