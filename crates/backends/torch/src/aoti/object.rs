@@ -1,4 +1,4 @@
-//! The shared object in a package, and the library functions its code calls.
+//! The shared object in a package, and the library functions that its code calls.
 
 use std::{ffi::CStr, path::Path, ptr};
 
@@ -9,7 +9,7 @@ use super::functions::{
     LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFunctions, TensorFunctions,
 };
 
-/// libtorch as compiled code sees it.
+/// The part of libtorch that compiled code uses.
 #[derive(Clone)]
 pub(crate) struct Runtime {
     pub(super) tensors: TensorFunctions,
@@ -28,7 +28,7 @@ impl Runtime {
         Ok(Self { tensors, last_exception, version: version.to_owned() })
     }
 
-    /// What libtorch said last on this thread.
+    /// Returns libtorch's last exception on this thread.
     pub(super) fn last_exception(&self) -> Option<String> {
         let last_exception = self.last_exception?;
         // SAFETY: takes nothing; the text is read before the next call on this thread.
@@ -36,7 +36,7 @@ impl Runtime {
     }
 }
 
-/// The compiled library of a package, mapped until this goes.
+/// The compiled library of a package, mapped until this is dropped.
 pub(super) struct Object {
     pub functions: ModelFunctions,
     last_error: Option<LastError>,
@@ -58,7 +58,7 @@ impl Object {
         Ok(Self { functions, last_error, _handle: handle })
     }
 
-    /// Why the call before failed, as far as that is known: the last error of the model and that of libtorch.
+    /// Returns the reason why the last call failed, if it is known: the last error of the model and that of libtorch.
     pub fn check(&self, runtime: &Runtime, status: i32) -> Result<(), String> {
         if status == 0 {
             return Ok(());
