@@ -19,7 +19,7 @@ pub(crate) struct SentExecution {
     /// Number of the batch.
     pub number: usize,
     pub execution: Execution,
-    /// How the instance waits for the reply.
+    /// The way in which the instance waits for the reply.
     pub wait: Wait,
     /// Bytes of the batch's tensors.
     pub bytes: usize,

@@ -2,7 +2,7 @@
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-/// How long the instance thread may poll for a reply before it sleeps.
+/// The time that the instance thread may poll for a reply before it sleeps.
 ///
 /// A core that has gone idle takes longer to wake than a small model takes to answer, so as long as replies
 /// come quickly the thread polls for them, yielding the core to other threads. After a few slow replies it sleeps

@@ -1,6 +1,6 @@
 //! The levels of isolation of workers.
 
-/// How far a worker is confined.
+/// The confinement of a worker, from none to strict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsolationLevel {
     /// No confinement: a worker may do what the server's user may.
