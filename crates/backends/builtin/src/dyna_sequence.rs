@@ -40,9 +40,9 @@ fn check_ids(controls: &[SequenceControl]) -> Result<()> {
     Err(unfit(text, field, advice))
 }
 
-/// Adds up all elements of `INPUT` (INT32, one dimension) of a sequence: `OUTPUT`, of the same shape, has the sum so far in
-/// each element. The sum begins anew with `START`; with `END` the correlation id is added and the sum is forgotten; a row
-/// that is not `READY` changes nothing. The sum is kept by the id in `CORRID` (UINT64, or a number as a text).
+/// Adds up all elements of `INPUT` (INT32, one dimension) over a sequence. `OUTPUT`, of the same shape, has the current sum
+/// in each element. `START` resets the sum; `END` adds the correlation id and drops the sum; a row that is not `READY`
+/// changes nothing. `CORRID` (UINT64, or a number as a text) identifies the sum.
 ///
 /// The model parameter `execute_delay_ms`, a whole number, delays each execution.
 struct DynaSequenceInstance {

@@ -6,12 +6,12 @@
 //! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
 //! | `failing` | like `identity`, but fails or panics when a parameter asks for it |
-//! | `repeat` | decoupled or not: answer each element of `IN` by itself, each after a delay |
+//! | `repeat` | decoupled or not: return each element of `IN` in its own response, each after a delay |
 //! | `square` | decoupled: answer with the number in `IN`, that many times |
-//! | `sequence` | answer the sum of a sequence so far, kept by the row of the batch |
+//! | `sequence` | return the current sum of a sequence, kept by the row of the batch |
 //! | `dyna_sequence` | the same, kept by correlation id |
 //! | `iterative_sequence` | count down from the number in `INPUT`, each time with another execution |
-//! | `implicit_state` | do with states that the server keeps what each request asks for |
+//! | `implicit_state` | use the states that the server keeps, as each request selects |
 
 #![warn(missing_docs)]
 

@@ -35,12 +35,12 @@ fn check(config: &ModelConfig) -> Result<()> {
     check_tensors("output", config.outputs(), &outputs)
 }
 
-/// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) gives
-/// beside it: `OUT` is the element, `IDX` counts from 0. Then the stream ends without another
-/// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
+/// Sends a response for each element of `IN` (INT32), each after the milliseconds in the same element of `DELAY` (UINT32).
+/// `OUT` is the element, `IDX` counts from 0. Then the stream ends without another response. The execution itself takes
+/// `WAIT` (UINT32) milliseconds and may end long before.
 ///
-/// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Beyond Triton's
-/// backend of this name, that one is answered, and a cancelled request ends early.
+/// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Triton's backend of this
+/// name does not answer that one, and does not end a cancelled request early.
 struct RepeatInstance {
     is_decoupled: bool,
     streams: OpenStreams,

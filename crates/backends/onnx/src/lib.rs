@@ -1,4 +1,4 @@
-//! ONNX models, run by ONNX Runtime; its library is opened at run time.
+//! Runs ONNX models with ONNX Runtime, whose library is opened at run time.
 //!
 //! # Invariants
 //! - Everything unsafe is in `ort`, a thin layer over the C interface.

@@ -89,7 +89,7 @@ impl Backend for ProcessBackend {
         &self.name
     }
 
-    /// The version is that of the library in this process, if it is open already.
+    /// Returns the version of the library in this process, if it is open already.
     fn runtime(&self) -> Option<String> {
         self.here.lock_unpoisoned().as_ref()?.runtime()
     }

@@ -95,7 +95,7 @@ impl Backend for PythonBackend {
         auto_complete::complete(config, context, &*self.package()?, &self.defaults)
     }
 
-    /// For a backend written in Python, the runtime is its `model.py`.
+    /// Returns true if the runtime is found. For a backend written in Python it is the backend's `model.py`.
     fn has_runtime(&self, runtime: &str) -> bool {
         self.defaults.has_runtime(runtime)
     }

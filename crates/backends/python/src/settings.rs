@@ -1,4 +1,4 @@
-//! The settings of the backend: `--backend-config=python,KEY=VALUE`.
+//! The settings of the Python backend: `--backend-config=python,KEY=VALUE`.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 

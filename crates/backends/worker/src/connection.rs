@@ -41,7 +41,7 @@ pub trait Services: Send + Sync + Sized + 'static {
 
 /// A connection to one worker. The instance, the event thread and the responders of the worker's calls share it.
 pub struct Connection<S> {
-    /// The process, and its end.
+    /// The process with its life cycle.
     pub lifecycle: Lifecycle,
     /// The sockets.
     pub channels: Channels,

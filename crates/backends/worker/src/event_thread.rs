@@ -154,13 +154,13 @@ impl<S: Services> EventThread<S> {
         Ok(())
     }
 
-    /// The socket closes just before the process ends. A worker that closes it and still runs is useless.
+    /// Fails if the process still runs: the socket closes just before its end, and without one a worker is useless.
     fn expect_exit_after_close(&self) -> Result<(), ProtocolError> {
         let has_ended = self.connection.lifecycle.wait_for_exit(Instant::now() + TICK);
         has_ended.then_some(()).ok_or(ProtocolError("it closed its connection"))
     }
 
-    /// Interval between two ticks. `None`: there is nothing to check.
+    /// Returns the interval between two ticks, or `None` if there is nothing to check.
     fn interval(&self) -> Option<Duration> {
         match self.connection.waker.is_ticking() {
             true => Some(TICK),

@@ -12,7 +12,7 @@ use crate::{
 /// The requests of a batch that the worker has to answer.
 pub(crate) struct Execution {
     pub id: u64,
-    /// Index in the batch, and key.
+    /// Index in the batch, and key of each request.
     pub requests: Vec<(usize, u64)>,
     /// Blocks of the inbox. The worker gives them back.
     pub blocks: Vec<u64>,

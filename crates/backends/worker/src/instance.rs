@@ -1,4 +1,4 @@
-//! An instance of a model in a worker: sends batches to its worker and takes the responses.
+//! An instance of a model in a worker. It sends batches to its worker and reads the responses.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,9 +24,9 @@ use crate::{
 pub struct WorkerInstance<S: Services> {
     name: String,
     is_decoupled: bool,
-    /// Requests may be taken out of their batch to be answered later.
+    /// True if requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
-    /// Requests may come back to be executed again.
+    /// True if requests may come back to be executed again.
     is_iterative: bool,
     /// Requests of the current execution that were taken out of the batch, if they may come back.
     taken: Vec<TakenRequest>,
@@ -279,7 +279,7 @@ fn byte_size(batch: &Batch) -> usize {
     batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
 }
 
-/// A model that called this one waits for every wake-up; the client of a request notices none.
+/// Returns how to wait. A model that called this one waits for every wake-up; the client of a request notices none.
 fn wait(batch: &Batch) -> Wait {
     match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
         true => Wait::SpinThenSleep,

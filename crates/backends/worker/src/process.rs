@@ -1,4 +1,4 @@
-//! Starting, watching and ending a worker's process.
+//! Starts, watches and ends a worker's process.
 
 use std::{
     fmt, io,
@@ -113,7 +113,7 @@ impl Process {
     }
 }
 
-/// Readable once the process has ended.
+/// The descriptor becomes readable once the process has ended.
 impl AsFd for Process {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

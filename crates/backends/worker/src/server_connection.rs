@@ -38,7 +38,7 @@ impl ServerConnection {
     /// `log_changed` is called when the server's log levels change.
     ///
     /// # Errors
-    /// When they are not what a server passes.
+    /// When they differ from what a server passes.
     pub fn inherit(words: &[String], log_changed: fn(LogLevels)) -> io::Result<Self> {
         let [commands, events, inbox, outbox] = inherited(words)?;
         let waker = Arc::new(EventThreadWaker::new()?);

@@ -33,7 +33,7 @@ impl SpinLimit {
     }
 }
 
-/// On one core, spinning keeps the worker from running.
+/// Returns true with several cores. On one core, spinning keeps the worker from running.
 fn has_cores() -> bool {
     static HAS_CORES: OnceLock<bool> = OnceLock::new();
     *HAS_CORES.get_or_init(|| thread::available_parallelism().is_ok_and(|n| n.get() > 1))

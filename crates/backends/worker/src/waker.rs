@@ -8,7 +8,7 @@ use std::{
 
 use rustix::event::EventfdFlags;
 
-/// An eventfd that the event thread polls, and whether that thread polls with a time-out.
+/// An eventfd that the event thread polls, with a flag that is set if that thread polls with a time-out.
 pub(crate) struct EventThreadWaker {
     event: OwnedFd,
     /// True while shared memory is in use: the event thread checks regularly if it can be given back.

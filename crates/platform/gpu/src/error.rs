@@ -6,7 +6,7 @@ pub enum GpuError {
     /// A library of NVIDIA's driver is not installed, or the loader refuses it: its name, and the loader's text.
     #[error("unable to open '{0}': {1}")]
     Open(&'static str, String),
-    /// A library is of another version than expected: its name, and that of the function.
+    /// A library of another version than expected: its name, and that of the missing function.
     #[error("'{0}' has no function '{1}'")]
     MissingSymbol(&'static str, &'static str),
     /// The thread that samples metrics cannot be started.

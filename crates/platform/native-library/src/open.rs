@@ -17,7 +17,7 @@ pub fn open(path: &Path, title: &str) -> Result<Handle> {
 /// Opens the library like [`open`], but resolves functions that it lacks itself only when they are called.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_lazily(path: &Path, title: &str) -> Result<Handle> {
     open_with(path, title, RTLD_LAZY)
 }
@@ -36,7 +36,7 @@ pub fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Declares objects of a library that are known by their addresses only.
+/// Declares objects of a library that are only known by their addresses.
 #[macro_export]
 macro_rules! objects {
     ($vis:vis $($name:ident)*) => { $( #[repr(C)] $vis struct $name { _private: [u8; 0] } )* };
@@ -57,7 +57,7 @@ macro_rules! functions {
 
         impl $functions {
             /// # Errors
-            /// The name of the first function that the library lacks.
+            /// The name of the first missing function.
             ///
             /// # Safety
             /// The functions of these names in the library must have these types, and it must stay open as long as the

@@ -21,7 +21,7 @@ impl Alarm {
     /// Makes a timer that is not set.
     ///
     /// # Errors
-    /// Those of the system; `Unsupported` where the system has no such timer.
+    /// Those of the system; `Unsupported` if it has no such timer.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))

@@ -10,7 +10,7 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads the times of this moment.
+    /// Reads the current times.
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -47,7 +47,7 @@ pub struct MachineMemory {
 }
 
 impl MachineMemory {
-    /// Reads the figures of this moment.
+    /// Reads the current values.
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
     }

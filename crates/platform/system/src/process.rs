@@ -1,10 +1,10 @@
-//! Figures of processes.
+//! Metrics of processes.
 
 use std::{ffi::CStr, fs};
 
 use crate::machine::kib_of;
 
-/// The figures of this process. Its children are not counted.
+/// The metrics of this process. Its children are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessFigures {
     /// User and system time, in seconds.
@@ -22,7 +22,7 @@ pub struct ProcessFigures {
 }
 
 impl ProcessFigures {
-    /// Reads the figures of this moment.
+    /// Reads the current values.
     pub fn read() -> Self {
         let mut figures = Self {
             open_files: open_files(),

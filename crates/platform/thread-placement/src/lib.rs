@@ -58,7 +58,7 @@ impl Placement {
         *self == Self::default()
     }
 
-    /// Places the calling thread, for good.
+    /// Places the calling thread permanently.
     ///
     /// A priority above that of other threads needs a permission. Without it the thread continues unchanged, with one
     /// warning in the log.

@@ -119,7 +119,7 @@ impl HostPolicies {
     /// Changes one setting of a policy, and adds the policy if it is new.
     ///
     /// # Errors
-    /// As [`HostPolicy::set`].
+    /// Those of [`HostPolicy::set`].
     pub fn set(&mut self, name: &str, setting: &str, value: &str) -> Result<(), PolicyError> {
         let mut policy = self.0.get(name).cloned().unwrap_or_default();
         policy.set(setting, value)?;

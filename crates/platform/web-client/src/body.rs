@@ -1,4 +1,4 @@
-//! The body of a response, bounded in length and time.
+//! The body of a response, limited in length and time.
 
 use std::{
     pin::Pin,

@@ -1,4 +1,4 @@
-//! Model repositories that are not on this machine.
+//! Model repositories on other machines.
 //!
 //! [`RemoteFiles`] is the interface of a kind of place: its models, the files of a model, and their bytes. [`RemoteRoot`]
 //! makes a repository of it: it fetches requested models into the cache folder and keeps them there. Object stores are one

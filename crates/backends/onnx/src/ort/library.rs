@@ -125,7 +125,7 @@ pub(super) type Owned<T> = galatea_native_library::Owned<T, Release<T>>;
 /// Takes over an object that the library returned.
 ///
 /// # Safety
-/// As of [`Owned::new`].
+/// Those of [`Owned::new`].
 pub(super) unsafe fn owned<T>(object: *mut T, release: Release<T>) -> Result<Owned<T>> {
     // SAFETY: the caller's word.
     unsafe { Owned::new(object, release) }.ok_or_else(null)

@@ -75,9 +75,9 @@ impl RunOptions {
 /// The place where a run is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
-    /// On the calling thread, with the session's other threads helping.
+    /// The calling thread, with the session's other threads helping.
     Here,
-    /// On one of the session's own threads. It must have more than one.
+    /// One of the session's own threads. It must have more than one.
     OnPool,
 }
 

@@ -160,7 +160,7 @@ impl Value {
     /// Returns the values of a sequence of maps as one tensor of FP32: a row for each map, in the order of its keys.
     ///
     /// # Errors
-    /// The maps have different numbers of keys.
+    /// When the maps have different numbers of keys.
     pub fn rows(&self) -> Result<(Shape, Vec<u8>)> {
         let mut count = 0;
         // SAFETY: the value is alive, the out pointer valid.

@@ -24,7 +24,7 @@ unsafe impl Sync for CompiledModel {}
 
 impl CompiledModel {
     /// # Safety
-    /// `compiled` must be null or a compiled model that nobody else frees. Requests hold on to what they need of it.
+    /// `compiled` must be null or a compiled model that nobody else frees. Infer requests keep what they need of it.
     pub(super) unsafe fn adopt(
         library: &Arc<Library>,
         compiled: *mut RawCompiledModel,

@@ -45,7 +45,7 @@ pub fn serve(
 /// The reason why a child ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It was started by hand.
+    /// A person started it.
     #[error("this command is for the server's own use: it runs one isolated model ({0})")]
     NoServer(io::Error),
     /// The server does not follow the protocol.

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::{isolation::Isolation, model::IsolatedModel, start::ChildProgram};
 
-    /// The configuration that the child of this instance works with, and the instance as it is told.
+    /// Returns the configuration that the child of this instance works with, and the instance in its message.
     fn told(spec: &InstanceSpec) -> (ModelConfig, InstancePlace) {
         let text = "name: 'm' backend: 'b' max_batch_size: 4
              parameters { key: 'isolation' value { string_value: 'process' } }

@@ -119,13 +119,13 @@ impl Build<'_> {
         vec![Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
     }
 
-    /// An environment that only adds numpy keeps the interpreter's own packages visible.
+    /// Returns the option by which an environment that only adds numpy keeps the interpreter's own packages visible.
     fn site_packages(&self) -> Option<&'static str> {
         self.requirements.file.is_none().then_some("--system-site-packages")
     }
 
-    /// The installers' caches are shared by all models. A confined model's build may not write there: its files would run
-    /// for other models.
+    /// Returns the access that a build needs. All models share the installers' caches, and a confined model's build may not
+    /// write there: its files would run for other models.
     fn reach(&self, uv: Option<&Path>, folder: &Path) -> Reach {
         let mut readable = self.base.folders.clone();
         readable.extend(uv.and_then(|uv| uv.canonicalize().ok()));

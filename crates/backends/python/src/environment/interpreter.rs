@@ -173,7 +173,7 @@ pub(super) fn installations(python: &Path) -> Vec<PathBuf> {
     let programs = [Some(python.to_owned()), real];
     let folder_of = |program: PathBuf| Some(program.parent()?.parent()?.to_owned());
     let folders = programs.into_iter().flatten().filter_map(folder_of);
-    // Not the whole machine: an interpreter in `/bin` is the system's.
+    // A whole file system is left out: an interpreter in `/bin` is the system's.
     folders.filter(|folder| folder.parent().is_some()).collect()
 }
 

@@ -186,7 +186,7 @@ fn replace_links(root: &Path, base: &Path, configuration: &str) -> io::Result<()
     });
     fs::write(root.join("pyvenv.cfg"), lines.collect::<String>())?;
     let python = root.join("bin/python");
-    // It may be a link to another of its names, whose link to elsewhere was left out.
+    // It may be a link to another name of the interpreter, whose link to elsewhere was left out.
     if fs::symlink_metadata(&python).is_ok() {
         fs::remove_file(&python)?;
     }

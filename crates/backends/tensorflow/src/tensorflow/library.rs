@@ -93,7 +93,7 @@ pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
 /// Takes over an object that the library returned.
 ///
 /// # Safety
-/// As of [`Owned::new`].
+/// Those of [`Owned::new`].
 pub(super) unsafe fn owned<T>(
     object: *mut T,
     release: unsafe extern "C" fn(*mut T),

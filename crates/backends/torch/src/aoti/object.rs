@@ -19,7 +19,7 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// # Safety
-    /// As of [`TensorFunctions::find`].
+    /// Those of [`TensorFunctions::find`].
     pub unsafe fn find(handle: &Handle, version: &str) -> Result<Self, &'static str> {
         // SAFETY: the caller's word; where the second function is, its type is this.
         let (tensors, last_exception) = unsafe {
@@ -45,8 +45,8 @@ pub(super) struct Object {
 
 impl Object {
     pub fn open(path: &Path, version: &str) -> Result<Self, String> {
-        // Now: what another version's libtorch lacks must be found before it is called. Locally: every model has
-        // functions of the same names. libtorch is found by its name among the libraries that are open.
+        // Now: a function that another version of libtorch lacks must be found before it is called. Locally: every model has
+        // functions of the same names. libtorch is found by its name among the open libraries.
         // SAFETY: opening runs the library's initialisers; the user chose this model to be run.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|e| explain(path, version, &reason(&e)))?;

@@ -1,4 +1,4 @@
-//! The arena for tensors on their way to the worker.
+//! The arena for tensors from the server to the worker.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! The arena for tensors on their way from the worker.
+//! The arena for tensors from the worker to the server.
 
 use std::{
     io,

@@ -117,7 +117,7 @@ impl SharedMemory {
         if let Some(budget) = self.budget.as_ref().filter(|_| bytes >= COUNTED) {
             held = budget.reservation();
             held.try_grow(bytes.saturating_mul(2))?;
-            // The copy is counted by itself.
+            // The copy is counted separately.
             held.shrink_to(bytes);
         }
         Ok(held)

@@ -100,7 +100,7 @@ pub(super) const REFUSED: &[i64] = calls! {
     SYS_fsconfig SYS_fsmount SYS_fspick SYS_open_by_handle_at SYS_fanotify_init SYS_quotactl SYS_quotactl_fd
     // Namespaces.
     SYS_unshare SYS_setns
-    // The kernel: other ones, parts of it, programs in it, its keys, and calls that have often been its weak point.
+    // The kernel: other ones, parts of it, programs in it, its keys, and calls with a history of vulnerabilities.
     SYS_kexec_load SYS_init_module SYS_finit_module SYS_delete_module SYS_bpf SYS_perf_event_open SYS_userfaultfd
     SYS_add_key SYS_request_key SYS_keyctl SYS_syslog
     // A ring makes calls that no filter sees.

@@ -136,8 +136,7 @@ fn filter(
     filter.and_then(TryInto::try_into).map_err(io::Error::other)
 }
 
-/// On x86-64 every call has a second number (that of the x32 interface), which rules do not know. This filter refuses them
-/// all.
+/// Refuses the second number that every call has on x86-64 (that of the x32 interface), which rules do not know.
 #[cfg(target_arch = "x86_64")]
 fn without_other_numbers() -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;

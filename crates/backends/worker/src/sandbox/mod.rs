@@ -31,10 +31,10 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Confines the process that `command` starts from its first instruction on, as far as the kernel can.
+    /// Confines the process that `command` starts from its first instruction on, with all means of the kernel.
     ///
     /// # Errors
-    /// When the kernel does not take the rules.
+    /// When the kernel rejects the rules.
     pub fn confine(&self, command: &mut Command) -> io::Result<()> {
         let barriers = self.prepare(KernelSupport::detect())?;
         // SAFETY: the closure only makes system calls, which is allowed between fork and exec.

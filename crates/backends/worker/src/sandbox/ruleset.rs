@@ -47,7 +47,7 @@ fn create(level: IsolationLevel, kernel: KernelSupport) -> Result<RulesetCreated
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?;
-    // A second wall behind the refusal of sockets.
+    // A second barrier behind the refusal of sockets.
     match level == IsolationLevel::Strict && kernel.landlock >= TCP {
         true => ruleset.handle_access(AccessNet::from_all(VERSION))?.create(),
         false => ruleset.create(),

@@ -15,7 +15,7 @@ use rustix::{
 /// One end of a socket that keeps packets whole and in order.
 pub(crate) struct Socket(OwnedFd);
 
-/// Outcome of a receive that does not block.
+/// Result of a receive that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketRead {
     Packet(usize),
@@ -83,7 +83,7 @@ impl Socket {
 
     /// Ends [`Socket::receive`] in other threads, once received packets have been taken.
     pub fn shut_down(&self) {
-        // Fails on a socket that is not connected any more, where nobody waits.
+        // Fails on a socket that is no longer connected. Nobody waits on such a socket.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 

@@ -119,12 +119,12 @@ impl<'a> Packet<'a> {
         Ok(Self { header, released, payload: Payload { meta: meta.rest(), data } })
     }
 
-    /// Blocks of the receiver's arena that the sender gives back.
+    /// Returns the blocks of the receiver's arena that the sender gives back.
     pub fn released(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         self.released.as_chunks().0.iter().map(|&offset| u64::from_le_bytes(offset))
     }
 
-    /// Meta as text.
+    /// Reads meta as text.
     pub fn text(&self) -> Result<&'a str, ProtocolError> {
         std::str::from_utf8(self.payload.meta).map_err(|_| ProtocolError("a text is not UTF-8"))
     }

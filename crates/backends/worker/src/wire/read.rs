@@ -1,4 +1,4 @@
-//! Checked reading of numbers, texts and slices.
+//! Reads numbers, texts and slices with checks.
 
 /// A violation of the protocol by a worker, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub struct ProtocolError(pub &'static str);
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Makes a reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

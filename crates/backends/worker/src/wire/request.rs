@@ -1,4 +1,4 @@
-//! A request as the worker writes it.
+//! A worker's request in a message.
 
 use galatea_types::TraceContext;
 

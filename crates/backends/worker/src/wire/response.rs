@@ -10,11 +10,11 @@ use crate::wire::{
 /// The content of a response besides its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// An error only.
+    /// No content: an error only.
     None,
-    /// Outputs, perhaps none.
+    /// Outputs, or an empty list of them.
     Outputs,
-    /// The model wants the request again: it goes back to its scheduler.
+    /// A request to execute it again: it goes back to its scheduler.
     Rescheduled,
 }
 

@@ -7,7 +7,7 @@ use crate::wire::read::{ProtocolError, Reader, size};
 /// The place of a tensor's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorPlace {
-    /// In the message's data, from this offset.
+    /// The message's data, from this offset.
     Inline(usize),
     /// A block of the sender's arena.
     Arena(u64),

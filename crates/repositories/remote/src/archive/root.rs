@@ -33,7 +33,7 @@ pub struct ArchiveRoot {
     open_folder: OpenFolder,
     reach: LastContact,
     unpacked: OnceLock<Arc<UnpackedArchive>>,
-    /// Held during a fetch: whoever asks meanwhile wants the same archive.
+    /// Held during a fetch: other callers meanwhile want the same archive.
     fetching: Mutex<()>,
 }
 

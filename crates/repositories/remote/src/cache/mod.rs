@@ -1,10 +1,10 @@
 //! The folder of fetched models, shared by all servers of a user on this machine.
 //!
 //! ```text
-//! v1/models/KEY/manifest.json   what the entry must hold; an entry appears whole, by one rename
+//! v1/models/KEY/manifest.json   the files that the entry must have; an entry appears as a whole, by one rename
 //! v1/models/KEY/NAME/...        the files
-//! v1/partial/KEY/...            an entry that is being fetched, or whose fetch broke and is to be taken up again
-//! v1/locks/KEY                  held shared by whoever uses the entry, alone by whoever makes or removes it
+//! v1/partial/KEY/...            an entry that is being fetched, or whose broken fetch can be resumed
+//! v1/locks/KEY                  held shared by users of the entry, alone while it is made or removed
 //! ```
 //!
 //! A key depends on everything that determines the content, so that an entry never changes. The time of a lock is the time

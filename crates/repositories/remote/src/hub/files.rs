@@ -159,7 +159,8 @@ impl RemoteFiles for HubFiles {
         self.file_model.get().map(String::as_str)
     }
 
-    /// Equal files have the same version everywhere: two addresses of one repository share fetched files.
+    /// Returns the hub and the repository. Equal files have the same version everywhere: two addresses of one repository
+    /// share fetched files.
     fn identity(&self) -> String {
         format!("{}/{}", self.client.endpoint, self.address.repository)
     }

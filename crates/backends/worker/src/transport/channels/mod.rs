@@ -307,7 +307,7 @@ impl Channels {
         self.events.try_receive(buffer)
     }
 
-    /// Returns what to poll: readable when the worker sent an event, writable when there is room for what is queued.
+    /// Returns the descriptor to poll: readable when the worker sent an event, writable when queued packets find room.
     pub(crate) fn poll_events(&self) -> PollFd<'_> {
         let flags = match self.has_queued() {
             true => PollFlags::IN | PollFlags::OUT,
