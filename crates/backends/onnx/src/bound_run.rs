@@ -1,8 +1,7 @@
 //! Repeated small runs with equal shapes. Their tensors are kept, and are filled and read for every run.
 //!
-//! Creating, describing and releasing the tensors of a run takes as long as a small model. The library gets the outputs'
-//! shapes with the kept tensors, and refuses to compute other shapes into them. Then the run is repeated without them (ADR
-//! 31).
+//! Creating, describing and releasing the tensors of a run takes as long as a small model. With the kept tensors the library
+//! gets the outputs' shapes, and refuses to compute others into them. The run is then repeated without them (ADR 31).
 
 use std::{collections::VecDeque, ffi::CString};
 

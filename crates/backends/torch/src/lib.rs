@@ -87,8 +87,8 @@ impl Backend for TorchBackend {
         Some(format!("PyTorch {}", self.library.version))
     }
 
-    /// Checks the configuration only: neither TorchScript nor a package states types and shapes. Errors of [`Backend::load`]
-    /// contain the names in a package.
+    /// Returns the configuration unchanged: neither TorchScript nor a package states types and shapes. The names in a package
+    /// are in the errors of [`Backend::load`].
     fn complete_config(
         &self,
         config: ConfigDraft,

@@ -35,7 +35,7 @@ pub(crate) struct EventThread<S> {
     stderr: PrintedLines<ChildStderr>,
     is_stderr_open: bool,
     buffer: Vec<u8>,
-    /// [`SharedMemory::uses`] at the last tick.
+    /// Value of `SharedMemory::uses` at the last tick.
     last_uses: u64,
     idle_ticks: u32,
     watchdog: Watchdog,

@@ -48,7 +48,7 @@ impl Process {
         if !program.inherits_variables {
             command.env_clear();
         }
-        // Before the others are set: variables for the program itself must survive.
+        // Removed before the program's own variables are set, which may have the same names.
         for name in &program.withheld_variables {
             command.env_remove(name);
         }

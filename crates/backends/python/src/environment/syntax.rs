@@ -54,8 +54,8 @@ pub(crate) struct CodeOfModel<'a> {
 }
 
 impl CodeOfModel<'_> {
-    /// Returns the reason why no server could load the code. `None`: the code is right, or this machine has no interpreter
-    /// to run the model. An interpreter that comes with the model is not started.
+    /// Returns the mistake by which no server could load the code. `None`: none was found, or no interpreter of this machine
+    /// would run the model. An interpreter that comes with the model is not started.
     pub fn mistake(&self, variables: &Variables) -> Option<SyntaxMistake> {
         let length = fs::metadata(self.file).ok()?.len();
         let has_own = self.parameters.contains_key(EXECUTION_ENV_PATH)

@@ -13,7 +13,7 @@ const VARIABLE: &str = "TRITON_CLOUD_CREDENTIAL_PATH";
 /// Most bytes of a file of credentials.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Members of an entry of the file. They also show if there is a file.
+/// Members of an entry of the file. `None`: there is no file.
 #[derive(Clone, Default)]
 pub struct Credential {
     members: Option<HashMap<String, String>>,
