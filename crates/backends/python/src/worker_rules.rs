@@ -110,7 +110,7 @@ impl WorkerRules {
         }
     }
 
-    /// Returns the display of progress of environments.
+    /// Returns the maker of progress displays for builds of environments.
     pub(crate) fn progress(&self) -> &ProgressMaker {
         &self.0.options.progress
     }
