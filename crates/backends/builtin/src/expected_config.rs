@@ -1,11 +1,11 @@
-//! Whether a configuration is the one that a decoupled model is made for.
+//! Checks a configuration against the one that a decoupled model requires.
 
 use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Result};
 
 use crate::accumulate::unfit;
 
-/// A tensor the model is made for: name, type, and whether it has one element.
+/// A tensor that the model requires: name, type, and true if it has one element.
 type ExpectedTensor = (&'static str, DataType, bool);
 
 pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
@@ -20,7 +20,7 @@ pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
     Err(unfit(&text, "model_transaction_policy", advice))
 }
 
-/// Checks that there are just these tensors, in this order. Texts are Triton's.
+/// Checks that the configuration has exactly these tensors, in this order. Texts are Triton's.
 pub(crate) fn check_tensors(
     kind: &'static str,
     specs: &[TensorSpec],

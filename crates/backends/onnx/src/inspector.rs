@@ -1,4 +1,4 @@
-//! Looks at ONNX files without ONNX Runtime.
+//! Inspects ONNX files without ONNX Runtime.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
     model::find_model,
 };
 
-/// What the files of ONNX models tell before the backend `onnxruntime` loads them.
+/// Inspector of ONNX files before the backend `onnxruntime` loads them.
 #[derive(Debug, Default)]
 pub struct OnnxInspector;
 
@@ -68,7 +68,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     })
 }
 
-/// What ONNX Runtime infers from the graph is not in the declarations.
+/// Fails if a shape is not declared: only ONNX Runtime can infer it from the graph.
 fn known_shapes(header: &Header, model: &str) -> Result<()> {
     match header.without_shape.first() {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Looks at models for OpenVINO without its library.
+//! Inspects models for OpenVINO without its library.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::{
     signature::{self, Signature},
 };
 
-/// What the files of models for OpenVINO tell before the backend `openvino` loads them: IR files (`model.xml`) state inputs and
-/// outputs; of others only OpenVINO can tell.
+/// Inspector of models before the backend `openvino` loads them. IR files (`model.xml`) declare inputs and outputs. Only
+/// OpenVINO can read those of other files.
 #[derive(Debug, Default)]
 pub struct OpenVinoInspector;
 
@@ -86,7 +86,7 @@ fn signature_of(header: Header) -> Signature {
     Signature { inputs: infos(header.inputs), outputs: infos(header.outputs) }
 }
 
-/// A port without dimensions is a scalar or leaves their number open.
+/// Fails if a shape is unknown: a port without dimensions is a scalar or leaves their number open.
 fn known_shapes(header: &Header, model: &str) -> Result<()> {
     let mut all = header.inputs.iter().chain(&header.outputs);
     match all.find(|declared| declared.info.dims.is_none()) {

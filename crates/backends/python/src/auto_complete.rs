@@ -1,4 +1,4 @@
-//! A model's own `auto_complete_config`: run in a worker that is started for it, when the model's code has one.
+//! Runs a model's own `auto_complete_config` in a worker of its own, if the model's code has one.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     worker_rules::{ModelControlRule, ModelFolders},
 };
 
-/// The configuration as the model completes it. Most models do not, and then no worker is started.
+/// Returns the configuration as the model completes it. Most models have no such code, and then no worker is started.
 pub(crate) fn complete(
     mut config: ConfigDraft,
     context: &CompletionContext<'_>,

@@ -30,20 +30,20 @@ use crate::{
     worker_rules::{ModelControlRule, ModelFolders, WorkerRules},
 };
 
-/// How long a model's `is_ready` may take.
+/// Time limit of a model's `is_ready`.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A version of a Python model: where it lies and in which environment it runs.
+/// A version of a Python model, with its folder and environment.
 pub(crate) struct PythonModel {
     context: LoadContext,
     file: PathBuf,
     settings: Settings,
     program: Arc<Program>,
     _temporary: Option<TemporaryFolder>,
-    /// What the program runs lies on disk for as long, and so does what it runs in.
+    /// Keeps the worker's code and the environment on disk while the model is loaded.
     _package: Arc<Package>,
     _environment: EnvironmentLease,
-    /// It may respond through response senders, perhaps after `execute` has returned.
+    /// True if it may respond through response senders, perhaps after `execute` has returned.
     uses_senders: bool,
     has_readiness_check: AtomicBool,
     model_control: ModelControlRule,
@@ -170,7 +170,7 @@ impl Model for PythonModel {
         self.workers.prepare_to_leave();
     }
 
-    /// The readiness check of every living worker, all at the same time.
+    /// Runs the readiness check of every living worker, all at the same time.
     fn is_ready(&self) -> bool {
         if !self.has_readiness_check() {
             return true;
@@ -188,7 +188,7 @@ impl Model for PythonModel {
     }
 }
 
-/// `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton; inputs always come in main memory.
+/// Checks that `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton. Inputs always come in main memory.
 pub(crate) fn check_parameters(config: &ModelConfig) -> Result<()> {
     match config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),

@@ -1,4 +1,4 @@
-//! Removing what was installed, and how much room that makes.
+//! Removes installed runtimes, and counts the freed bytes.
 
 use std::{
     ffi::OsStr,
@@ -19,22 +19,22 @@ use crate::{
 /// A folder or file that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedEntry {
-    /// The version of the runtime; `None`: an interrupted installation left it.
+    /// The version of the runtime. `None`: an interrupted installation left it.
     pub version: Option<String>,
-    /// The path that is gone.
+    /// The removed path.
     pub path: PathBuf,
-    /// The room on disk that it took.
+    /// Bytes that it took on disk.
     pub bytes: u64,
 }
 
-/// The folder with all installed versions of a runtime.
+/// Returns the folder with all installed versions of a runtime.
 pub fn runtime_folder(runtime: &Runtime, environment: &Environment) -> Result<PathBuf> {
     Ok(data_folder(environment)?.join(place_of(runtime)))
 }
 
-/// Removes one version of a runtime, or all of them with what interrupted installations left. Waits for an installation
-/// that is under way. Libraries elsewhere on the machine stay. `before` is called with the folder of each version while
-/// it is still there, and may return more that goes with it.
+/// Removes one version of a runtime, or all of them with the remains of interrupted installations. Waits for a running
+/// installation. Libraries elsewhere on the machine stay. `before` is called with the folder of each version before its
+/// removal, and may return further entries to remove.
 ///
 /// # Errors
 /// When no such version is installed, or a folder cannot be removed.
@@ -87,7 +87,7 @@ pub fn remove(
     Ok(removed)
 }
 
-/// The versions in their order, then what interrupted installations left. Its lock is not one of them.
+/// Lists the versions in order, then the remains of interrupted installations, but not the lock.
 fn contents(folder: &Path) -> Result<Vec<RemovedEntry>> {
     let failed = |reason: io::Error| cannot_read(folder, reason);
     let mut found = Vec::new();
@@ -104,7 +104,7 @@ fn contents(folder: &Path) -> Result<Vec<RemovedEntry>> {
     Ok(found)
 }
 
-/// Of a link the link alone.
+/// Removes an entry. Of a link it removes only the link.
 fn remove_entry(path: &Path) -> Result<()> {
     let is_folder = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
     let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -114,7 +114,7 @@ fn remove_entry(path: &Path) -> Result<()> {
     }
 }
 
-/// Bytes that a file or a folder takes on disk; what cannot be read counts nothing, and links are not followed.
+/// Returns the bytes that a file or a folder takes on disk. Unreadable files count nothing, and links are not followed.
 pub fn disk_usage(path: &Path) -> u64 {
     const BLOCK: u64 = 512;
     let own = fs::symlink_metadata(path);

@@ -1,4 +1,4 @@
-//! One executor of a model.
+//! One instance of a model.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl GroupRunner for TensorFlowInstance {
         self.session.scalars.get(input).copied().unwrap_or(false)
     }
 
-    /// A graph has no value of its own for an input.
+    /// Makes the inputs. A graph has no value of its own for an input.
     fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
         specs

@@ -1,4 +1,4 @@
-//! One executor of a TorchScript model.
+//! One instance of a TorchScript model.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl GroupRunner for TorchInstance {
         &self.model.config
     }
 
-    /// In the order of the arguments. One that nobody brought must be optional, and the last.
+    /// Makes the arguments in their order. Only optional ones at the end may be missing.
     fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Vec<Input>> {
         let specs = self.model.config.execution_inputs();
         let mut slots: Vec<Option<Input>> = specs.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! Batches as messages to the worker.
+//! Encodes batches as messages to the worker.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub(crate) struct BatchEncoder {
     version: i64,
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
-    /// Names of those that are states of a sequence, whether clients get them or not.
+    /// Names of the outputs that are states of a sequence, whether clients get them or not.
     states: Arc<[Arc<str>]>,
-    /// Of the last batch; keeps its memory from one to the next.
+    /// The message of the last batch. It is reused so that its memory is allocated once.
     pub message: OutgoingMessage,
     last_key: u64,
     last_execution: u64,
@@ -39,7 +39,7 @@ impl BatchEncoder {
         Self { version, outputs, states, message, last_key: 0, last_execution: 0 }
     }
 
-    /// Writes the requests into the message and registers them with the connection. Those that cannot be sent are
+    /// Writes the requests into the message and registers them with the connection. A request that cannot be sent is
     /// answered with the error.
     pub fn encode<S: Services>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The thread beside each worker: handles its events, logs what it prints, and notices its end.
+//! The thread beside each worker: handles its events, logs its output, and notices its end.
 
 use std::{
     process::{ChildStderr, ChildStdout},
@@ -20,9 +20,9 @@ use crate::{
     wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
-/// How often a worker is looked at that has work, or shared memory that may be idle.
+/// Interval between checks of a worker that has work, or shared memory that may be idle.
 const TICK: Duration = Duration::from_secs(1);
-/// How often one is looked at that has neither.
+/// Interval between checks of a worker that has neither.
 const IDLE_TICK: Duration = Duration::from_secs(3);
 /// Idle ticks until unused memory goes back to the kernel.
 const TICKS_UNTIL_TRIM: u32 = 3;
@@ -35,7 +35,7 @@ pub(crate) struct EventThread<S> {
     stderr: PrintedLines<ChildStderr>,
     is_stderr_open: bool,
     buffer: Vec<u8>,
-    /// Use of the shared memory at the last tick.
+    /// Value of `SharedMemory::uses` at the last tick.
     last_uses: u64,
     idle_ticks: u32,
     watchdog: Watchdog,
@@ -57,7 +57,7 @@ impl<S: Services> EventThread<S> {
         }
     }
 
-    /// Serves the worker until its process has ended; the last lines it wrote to stderr.
+    /// Serves the worker until its process has ended. Returns the last lines that it wrote to stderr.
     pub fn run(mut self) -> String {
         while let Some(ready) = self.poll() {
             self.pass_on_output(ready);
@@ -81,9 +81,9 @@ impl<S: Services> EventThread<S> {
         self.finish()
     }
 
-    /// After the end: what was sent and printed before it still counts.
+    /// Handles messages and output that the worker sent before it ended.
     fn finish(mut self) -> String {
-        // First what is left of the process group, so that nothing is written any more.
+        // Kill the rest of the process group first, so that nothing more is written.
         self.connection.lifecycle.mark_dead(None);
         // A process that left the group may still hold the other end open.
         self.connection.channels.close();
@@ -93,7 +93,7 @@ impl<S: Services> EventThread<S> {
         self.stderr.last_lines()
     }
 
-    /// Waits until there is something to do. `None`: polling failed.
+    /// Waits until there is something to do. Returns `None` if polling failed.
     #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
     fn poll(&self) -> Option<ReadySources> {
         let connection = &*self.connection;
@@ -154,13 +154,13 @@ impl<S: Services> EventThread<S> {
         Ok(())
     }
 
-    /// The socket closes just before the process ends. A worker that closes it and goes on running is of no use.
+    /// Fails if the process still runs: the socket closes just before its end, and without one a worker is useless.
     fn expect_exit_after_close(&self) -> Result<(), ProtocolError> {
         let has_ended = self.connection.lifecycle.wait_for_exit(Instant::now() + TICK);
         has_ended.then_some(()).ok_or(ProtocolError("it closed its connection"))
     }
 
-    /// Between two ticks; `None`: there is nothing to look at.
+    /// Returns the interval between two ticks, or `None` if there is nothing to check.
     fn interval(&self) -> Option<Duration> {
         match self.connection.waker.is_ticking() {
             true => Some(TICK),
@@ -168,14 +168,14 @@ impl<S: Services> EventThread<S> {
         }
     }
 
-    /// By the clock: a worker that sends events without pause is looked at all the same.
+    /// Compares with the clock, so that a worker that sends events without pause is checked too.
     #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
     fn is_tick_due(&self) -> bool {
         self.interval().is_some_and(|tick| self.last_tick.elapsed() >= tick)
     }
 
     fn tick(&mut self) {
-        // However late this tick is: a server that was itself stopped does not blame the worker for that.
+        // Counts one interval however late the tick is: a pause of the server itself is not the worker's fault.
         let elapsed = self.interval().unwrap_or(TICK);
         self.last_tick = Instant::now();
         self.watch(elapsed);
@@ -184,7 +184,7 @@ impl<S: Services> EventThread<S> {
             return;
         }
         connection.waker.stop_ticking();
-        // A request that was sent just before saw that it was ticking.
+        // A request sent just before found the ticks still running, and did not start them.
         if connection.requests.has_any() {
             connection.waker.start_ticking();
         }
@@ -204,13 +204,13 @@ impl<S: Services> EventThread<S> {
         let Some(overdue) = overdue else { return };
         if matches!(overdue, ReplaceReason::Abandoned { .. }) {
             log::warn!("{} is stopped: {overdue}", lifecycle.identity());
-            // Nothing is to take its place.
+            // The worker is not replaced.
             lifecycle.expect_exit();
         }
         lifecycle.mark_dead(Some(&overdue.to_string()));
     }
 
-    /// Gives the shared memory of an idle worker back to the kernel. True: no request and no memory is in use.
+    /// Gives the shared memory of an idle worker back to the kernel. Returns true if no request and no memory is in use.
     fn is_memory_trimmed(&mut self) -> bool {
         let connection = &*self.connection;
         connection.channels.send_releases();

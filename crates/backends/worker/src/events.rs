@@ -1,4 +1,4 @@
-//! Events of a worker: what each kind of message does.
+//! Handles the events of a worker, by kind of message.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::{
     wire::{ProtocolError, Reader, ResponseHead, flag, kind},
 };
 
-/// Lines of models' own loggers. The log takes what is not a warning from this program's own modules only.
+/// Log target for lines of models' own loggers. Below the level of warnings, the log accepts only this program's own
+/// modules.
 const LOG_TARGET: &str = "galatea_worker::model_code";
 
 pub(crate) fn handle<S: Services>(
@@ -36,7 +37,7 @@ pub(crate) fn handle<S: Services>(
     }
 }
 
-/// A response of a request that has a response sender.
+/// Passes on a response to a request that has a response sender.
 fn respond<S: Services>(
     connection: &Connection<S>,
     message: &Message<'_>,

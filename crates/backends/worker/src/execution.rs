@@ -12,14 +12,14 @@ use crate::{
 /// The requests of a batch that the worker has to answer.
 pub(crate) struct Execution {
     pub id: u64,
-    /// Index in the batch, and key.
+    /// Index in the batch, and key of each request.
     pub requests: Vec<(usize, u64)>,
-    /// Of the inbox. The worker gives them back.
+    /// Blocks of the inbox. The worker gives them back.
     pub blocks: Vec<u64>,
 }
 
 impl Execution {
-    /// Undoes what sending it has changed: the worker does not get it.
+    /// Undoes the effects of encoding an execution that the worker does not get.
     pub fn withdraw<S: Services>(&self, connection: &Connection<S>) {
         self.requests.iter().for_each(|&(_, key)| connection.requests.remove(key));
         for &block in &self.blocks {
@@ -33,7 +33,7 @@ pub(crate) enum ExecutionReply {
         message: String,
         traceback: String,
     },
-    /// Responses by key. Those of requests with a response sender come as events, errors too where `execute` raised.
+    /// Responses by key. Requests with a response sender get theirs as events, and errors too if `execute` raised.
     Responses {
         by_key: Vec<(u64, Reply)>,
         has_raised: bool,
@@ -42,7 +42,7 @@ pub(crate) enum ExecutionReply {
 
 pub(crate) enum Reply {
     Response(ResponseContent),
-    /// It is to be executed again.
+    /// The request is to be executed again.
     ExecutedAgain,
 }
 

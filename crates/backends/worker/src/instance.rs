@@ -1,4 +1,4 @@
-//! An instance of a model in a worker: sends batches to its worker and takes the responses.
+//! An instance of a model in a worker. It sends batches to its worker and reads the responses.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,19 +20,19 @@ use crate::{
     worker::{ReplyWait, Worker},
 };
 
-/// One worker and what is needed to send it requests.
+/// One worker with the state needed to send it requests.
 pub struct WorkerInstance<S: Services> {
     name: String,
     is_decoupled: bool,
-    /// Requests may be taken out of their batch to be answered later.
+    /// True if requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
-    /// Requests may come back to be executed again.
+    /// True if requests may come back to be executed again.
     is_iterative: bool,
-    /// Those of the execution under way that were taken out, where they may come back.
+    /// Requests of the current execution that were taken out of the batch, if they may come back.
     taken: Vec<RunningRequest>,
     worker: Worker<S>,
     encoder: BatchEncoder,
-    /// What was sent and has no reply yet.
+    /// Executions that were sent and have no reply yet.
     sent: Arc<SentExecutions<S>>,
     pace: ExecutionTimes,
 }
@@ -44,13 +44,13 @@ struct RunningRequest {
     request: PreparedRequest,
 }
 
-/// Bytes of tensors that wait in a worker, if it is more than one request: what takes long to be copied gains nothing from
-/// being there early, and would be in memory twice.
+/// Most bytes of tensors that wait in a worker when more than one request waits. Large tensors take long to copy, so sending
+/// them early gains nothing, and they would be in memory twice.
 const MAX_BYTES_AHEAD: usize = 256 << 10;
 
 impl<S: Services> WorkerInstance<S> {
-    /// The instance whose model the worker has initialized. `name`: in errors of the model's code. `may_answer_later`:
-    /// requests may be taken out of their batch.
+    /// Builds the instance whose model the worker has initialized. Errors of the model's code contain `name`.
+    /// `may_answer_later`: requests may be taken out of their batch.
     pub fn new(
         name: &str,
         (config, version): (&ModelConfig, i64),
@@ -79,7 +79,7 @@ impl<S: Services> WorkerInstance<S> {
         &self.connection().requests
     }
 
-    /// Writes the message. `None`: every request of the batch is answered already.
+    /// Writes the message. Returns `None` if every request of the batch is answered already.
     fn prepare(&mut self, batch: &mut Batch) -> Option<Execution> {
         let connection = self.connection().clone();
         if let Some(error) = connection.lifecycle.error() {
@@ -99,7 +99,7 @@ impl<S: Services> WorkerInstance<S> {
         Some(execution)
     }
 
-    /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
+    /// Sends the message of a batch behind earlier ones. Returns the execution if there is no room.
     fn send(
         &self,
         batch: &Batch,
@@ -150,7 +150,7 @@ impl<S: Services> WorkerInstance<S> {
             }
         }
         self.taken.clear();
-        // Their responses come through a response sender, or came already.
+        // Their responses come through a response sender, or have come already.
         if self.may_answer_later {
             return self.take_out(batch, &left);
         }
@@ -169,10 +169,10 @@ impl<S: Services> WorkerInstance<S> {
         }
     }
 
-    /// A request that was taken out goes back to its place, with its response sender: it is executed again.
+    /// Puts a request back into its batch, with its response sender, so that it is executed again.
     fn put_back(&mut self, batch: &mut Batch, key: u64) {
         let Some(position) = self.taken.iter().position(|taken| taken.key == key) else {
-            // It was not kept, because the model is not configured for that.
+            // The request was not kept because the model is not configured as iterative.
             return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
         };
         let RunningRequest { index, request, .. } = self.taken.swap_remove(position);
@@ -205,11 +205,11 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
     }
 }
 
-/// The worker finds its next request waiting when it has answered one. It reads a message only then: what is behind the
+/// A worker finds its next request waiting when it has answered one. It reads a message only then, so messages behind the
 /// one it executes can be taken back.
 impl<S: Services> Pipeline for WorkerInstance<S> {
     fn begin(&mut self, batch: &mut Batch) {
-        // Known before requests are taken out.
+        // Computed before requests are taken out of the batch.
         let wait = wait(batch);
         self.sent.clear();
         let Some(execution) = self.prepare(batch) else { return };
@@ -284,7 +284,7 @@ fn byte_size(batch: &Batch) -> usize {
     batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
 }
 
-/// A model that called this one waits for every wake-up; the client of a request notices none.
+/// Returns how to wait. A model that called this one waits for every wake-up; the client of a request notices none.
 fn wait(batch: &Batch) -> ReplyWait {
     match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
         true => ReplyWait::SpinThenSleep,

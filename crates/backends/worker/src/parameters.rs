@@ -1,4 +1,4 @@
-//! Request and response parameters as the JSON that workers write.
+//! Request and response parameters, from the JSON that workers write.
 
 use std::{collections::HashSet, fmt};
 
@@ -6,10 +6,10 @@ use galatea_types::{Error, ParameterValue, Parameters, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-/// Parameters from the JSON object a model gave, in its order; empty text: none.
+/// Reads parameters from a model's JSON object, in its order. Empty text means no parameters.
 ///
 /// # Errors
-/// When it is another JSON value, or has members that are no parameters.
+/// When it is another JSON value, or has members that cannot be parameters.
 pub fn read(json: &[u8]) -> Result<Parameters> {
     if json.is_empty() {
         return Ok(Parameters::new());
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        // Of a name that comes twice the last one counts, as in a dictionary.
+        // If a name comes twice, the last one counts, as in a dictionary.
         let mut names = HashSet::new();
         let mut kept: Vec<_> =
             members.into_iter().rev().filter(|(name, _)| names.insert(name.clone())).collect();

@@ -1,8 +1,8 @@
-//! Waiting for a reply without sleeping, where that pays.
+//! Waits for a reply without sleeping, when that is faster.
 
 use std::{sync::OnceLock, thread, time::Duration};
 
-/// How long the instance thread polls for a reply before it sleeps.
+/// The time that the instance thread may poll for a reply before it sleeps.
 ///
 /// A core that has gone idle takes longer to wake than a small model takes to answer, so as long as replies
 /// come quickly the thread polls for them, yielding the core to other threads. After a few slow replies it sleeps
@@ -15,13 +15,13 @@ pub(crate) struct SpinLimit {
 }
 
 const BUDGET: Duration = Duration::from_micros(100);
-/// Misses after which it no longer spins.
+/// Misses after which the thread no longer spins.
 const MAX_MISSES: u32 = 4;
-/// Then it spins once in so many replies.
+/// After that it spins once in this many replies.
 const RETRY_INTERVAL: u32 = 64;
 
 impl SpinLimit {
-    /// How long to spin for the next reply.
+    /// Returns how long to spin for the next reply.
     pub fn budget(&self) -> Duration {
         let is_worth_it = self.misses < MAX_MISSES || self.misses.is_multiple_of(RETRY_INTERVAL);
         if is_worth_it && has_cores() { BUDGET } else { Duration::ZERO }
@@ -33,7 +33,7 @@ impl SpinLimit {
     }
 }
 
-/// On one core, spinning keeps the worker from running.
+/// Returns true with several cores. On one core, spinning keeps the worker from running.
 fn has_cores() -> bool {
     static HAS_CORES: OnceLock<bool> = OnceLock::new();
     *HAS_CORES.get_or_init(|| thread::available_parallelism().is_ok_and(|n| n.get() > 1))

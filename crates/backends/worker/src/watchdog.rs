@@ -1,42 +1,42 @@
-//! Whether a worker that has work to do still does it: one that makes no progress, or is stopped, is to be replaced.
+//! Finds workers that have work and make no progress, or are stopped: the server replaces them.
 //!
-//! Nothing here is on the path of a request but the count of responses that its requests keep anyway. The event thread
-//! looks at it once in a while, and counts its own looks, not the clock's time: when server and worker are paused
-//! together, neither has lost any.
+//! The only cost on a request's path is the count of responses that its requests keep anyway. The event thread checks
+//! regularly, and counts its own checks, not the clock's time: when server and worker are paused together, neither has lost
+//! any.
 
 use std::{fs, time::Duration};
 
-/// A limit on something a worker does, and the setting that an operator changes it with.
+/// A limit on a worker's action, with the setting that an operator changes it with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// `None`: it may take as long as it likes.
+    /// Longest time. `None`: no limit.
     pub limit: Option<Duration>,
     /// Name of the setting, for errors.
     pub setting: &'static str,
 }
 
-/// What the event thread sees of a worker when it looks.
+/// The state of a worker when the event thread checks it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerSnapshot {
-    /// Since the last look, as far as this process has run.
+    /// Time since the last check, as far as this process has run.
     pub elapsed: Duration,
-    /// Requests that the worker has not answered, while no answer of it waits to be taken.
+    /// True if requests are unanswered and no answer of the worker waits to be read.
     pub is_busy: bool,
     /// Changes with every response.
     pub progress: u64,
-    /// See [`is_stopped`].
+    /// Result of [`is_stopped`].
     pub is_stopped: bool,
-    /// Its model is being unloaded, and nobody waits for any of the requests.
+    /// True if the model is being unloaded, and nobody waits for any of the requests.
     pub is_abandoned: bool,
-    /// Bytes of memory that the worker's processes take; `None`: nobody asks.
+    /// Bytes of memory that the worker's processes take. `None`: not measured.
     pub memory: Option<u64>,
 }
 
-/// Judges a worker by one look after the other.
+/// Compares successive states of a worker with its limits.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     limits: WorkLimits,
-    /// Of the last look, like what follows.
+    /// True if the worker was busy at the last check.
     was_busy: bool,
     progress: u64,
     without_progress: Duration,
@@ -46,21 +46,21 @@ pub(crate) struct Watchdog {
 /// The limits of a worker's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// How long it may have requests without responding to any.
+    /// Longest time that a worker may have requests without responding to any.
     pub execution: TimeLimit,
-    /// The same once its model is being unloaded and nobody waits for them any more.
+    /// The same limit once its model is being unloaded and nobody waits for the requests.
     pub abandoned: TimeLimit,
-    /// Memory that all its processes may take together, in bytes; `None`: any.
+    /// Most bytes of memory for all its processes together. `None`: no limit.
     pub memory: Option<u64>,
-    /// Name of the setting with that, for errors.
+    /// Name of the setting with the memory limit, for errors.
     pub memory_setting: &'static str,
 }
 
-/// A worker whose process is stopped (SIGSTOP) for longer will not go on by itself.
+/// Longest stop (SIGSTOP) of a process. After that the worker is not expected to continue.
 pub(crate) const STOPPED_LIMIT: Duration = Duration::from_secs(5);
 
 impl Watchdog {
-    /// Without a limit nothing is ever overdue.
+    /// Builds a watchdog. Without limits, no worker is ever overdue.
     pub fn new(limits: WorkLimits) -> Self {
         let (without_progress, stopped) = (Duration::ZERO, Duration::ZERO);
         Self { limits, was_busy: false, progress: 0, without_progress, stopped }
@@ -70,14 +70,14 @@ impl Watchdog {
         self.limits.execution.limit.is_some() || self.limits.memory.is_some()
     }
 
-    /// Why the worker must be replaced, if it must.
+    /// Checks the worker's state. Returns the reason if the worker must be replaced.
     pub fn look(&mut self, look: WorkerSnapshot) -> Option<ReplaceReason> {
         let WorkLimits { memory, memory_setting, .. } = self.limits;
         if let Some(limit) = memory.filter(|&limit| look.memory.is_some_and(|used| used > limit)) {
             return Some(ReplaceReason::Memory { limit, setting: memory_setting });
         }
         let has_moved = std::mem::replace(&mut self.progress, look.progress) != look.progress;
-        // What began after the last look has not taken as long.
+        // A request that came after the last check has not waited for all of that time.
         let was_busy = std::mem::replace(&mut self.was_busy, look.is_busy);
         self.without_progress = match was_busy && look.is_busy && !has_moved {
             true => self.without_progress + look.elapsed,
@@ -117,9 +117,9 @@ pub(crate) enum ReplaceReason {
     Memory { limit: u64, setting: &'static str },
 }
 
-/// Whether a process is stopped by a signal. A debugger that holds it does not count.
+/// Returns true if a signal has stopped the process. A debugger that holds it does not count.
 pub(crate) fn is_stopped(pid: u32) -> bool {
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any text.
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }

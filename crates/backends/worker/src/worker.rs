@@ -27,29 +27,29 @@ use crate::{
     wire::{Failure, OutgoingMessage, PACKET_LIMIT, ProtocolError, code_from_number, flag, kind},
 };
 
-/// What a worker is started with.
+/// The settings that a worker is started with.
 pub struct WorkerOptions<S> {
-    /// Which model and instance it runs.
+    /// The model and instance that it runs.
     pub identity: WorkerIdentity,
     /// See [`Connection::config`].
     pub config: Option<Arc<ModelConfig>>,
-    /// What the log has told of the model's outputs.
+    /// The outputs of the model that were logged already.
     pub told_outputs: Arc<ReportedOutputs>,
-    /// What to execute.
+    /// The program to execute.
     pub program: Arc<Program>,
-    /// Of both arenas, and what their content counts to.
+    /// Bounds of both arenas, and the budget that their content counts to.
     pub memory: MemoryRules,
-    /// Limit of starting the program, and of finalizing the model.
+    /// Time limit for starting the program, and for finalizing the model.
     pub timeout: Duration,
     /// Name of the setting with that limit, for errors.
     pub timeout_setting: &'static str,
-    /// Of initializing the model.
+    /// Time limit for initializing the model.
     pub initialization: TimeLimit,
-    /// Of its work.
+    /// Limits of the worker's work.
     pub limits: WorkLimits,
-    /// What the server does for the worker.
+    /// The server's services for the worker.
     pub services: S,
-    /// Raised at its end.
+    /// Alarm that is raised at its end.
     pub alarm: InstanceAlarm,
 }
 
@@ -57,13 +57,13 @@ pub struct WorkerOptions<S> {
 pub(crate) enum ReplyWait {
     Until(Instant),
     Sleep,
-    /// At first without sleeping, where that has been worth it: see [`SpinLimit`].
+    /// Spins first while that has been faster: see [`SpinLimit`].
     SpinThenSleep,
 }
 
 /// A running worker. Dropping it finalizes the model and ends the process.
 pub struct Worker<S: Services> {
-    /// For what comes at any time.
+    /// The connection, for messages at any time.
     pub connection: Arc<Connection<S>>,
     program: Arc<Program>,
     timeout: Duration,
@@ -144,7 +144,7 @@ impl<S: Services> Worker<S> {
         }
     }
 
-    /// Ends a worker that did not start. The error has the reason: `text`, or how it ended and what it wrote last.
+    /// Ends a worker that did not start. The error has the reason: `text`, or its exit and its last lines.
     fn start_error(&mut self, text: &str) -> Error {
         let reason = match (text, self.end()) {
             ("", (Some(exit), last_lines)) => format!("it {exit}{last_lines}"),
@@ -160,14 +160,14 @@ impl<S: Services> Worker<S> {
         ))
     }
 
-    /// Kills what is left of the process; returns how it ended, and the last lines of stderr, each after a line break.
+    /// Kills the rest of the process. Returns how it ended, and the last lines of stderr, each after a line break.
     fn end(&mut self) -> (Option<ExitReason>, String) {
         let exit = self.connection.lifecycle.kill();
         let last_lines = self.event_thread.take().and_then(|thread| thread.join().ok());
         (exit, last_lines.unwrap_or_default())
     }
 
-    /// Sends a command and waits for its reply, which has the kind after it, as long as initializing may take. An
+    /// Sends a command and waits for its reply, which has the kind after it, at most as long as initializing may take. An
     /// exception of the model's code is an error with the traceback as its source.
     pub fn request(&mut self, kind: u8, settings: &Value) -> Result<Value> {
         self.connection.send_command(&OutgoingMessage::with_text(kind, &settings.to_string()))?;
@@ -177,7 +177,7 @@ impl<S: Services> Worker<S> {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 let failure = Failure::read(message.packet.payload)?;
-                // A worker in Python leaves the number out.
+                // A worker in Python omits the number.
                 let number = u8::try_from(message.packet.header.count).unwrap_or(u8::MAX);
                 let code = code_from_number(number)?.unwrap_or(Code::Internal);
                 let error = Error::new(code, failure.message);
@@ -209,12 +209,12 @@ impl<S: Services> Worker<S> {
         })
     }
 
-    /// The model is initialized: from now on the end of the worker is a failure.
+    /// Marks the model as initialized: from now on the end of the worker is a failure.
     pub fn set_ready(&mut self) -> Result<()> {
         self.is_ready = true;
         let lifecycle = &self.connection.lifecycle;
         lifecycle.expect_running();
-        // It may have died just before, which was not reported then.
+        // The worker may have died just before, when its end was not reported.
         lifecycle.error().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -251,14 +251,13 @@ impl<S: Services> Worker<S> {
         })
     }
 
-    /// Raises the alarm before any request is answered: a client that sends the next one at once then waits for the
-    /// restarted worker.
+    /// Raises the alarm before any request is answered, so that a client's next request waits for the restarted worker.
     fn mark_dead(&self, cause: Option<&str>) {
         let error = self.connection.lifecycle.mark_dead(cause);
         self.connection.lifecycle.raise_alarm(&error);
     }
 
-    /// Lets the model finalize, within the limit.
+    /// Lets the model finalize within the limit.
     fn finalize(&mut self) {
         let connection = self.connection.clone();
         connection.requests.wait_until_closed(self.timeout);
@@ -266,7 +265,7 @@ impl<S: Services> Worker<S> {
         if connection.send_command(&OutgoingMessage::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
-        // Replies that nobody waited for any more come before.
+        // Replies that nobody waits for any more come before it.
         let is_reply = |m: &Message<'_>| match m.packet.header.kind {
             kind::EXECUTED => Ok(true),
             _ => expect(m, kind::FINALIZED).map(|()| false),

@@ -13,7 +13,7 @@ use galatea_worker::{
 /// The requests of one EXECUTE message.
 pub(super) struct Execution {
     id: u64,
-    /// With their keys, in their order; an error where the request cannot be understood.
+    /// The requests with their keys, in order, or the error of a request that cannot be understood.
     requests: Vec<(u64, Result<PreparedRequest>)>,
 }
 
@@ -25,7 +25,7 @@ impl Execution {
         Ok(Self { id: header.id, requests: requests.collect::<Result<_, _>>()? })
     }
 
-    /// Executes them together; the reply.
+    /// Executes the requests together and returns the reply.
     pub fn run(
         self,
         instance: &mut dyn ModelInstance,
@@ -47,7 +47,7 @@ impl Execution {
         }
         let mut batch = Batch::new(model.clone(), version, pending);
         instance.execute(&mut batch);
-        // Inputs and outputs are gone when the reply is sent, so that their blocks go back with it.
+        // Inputs and outputs are dropped before the reply is sent, so that their blocks go back with it.
         for (key, (_, outcome)) in keys.into_iter().zip(batch.into_outcomes()) {
             let result = match outcome {
                 Outcome::Answered(result) => result,
@@ -75,7 +75,7 @@ fn request<'a>(
     Ok((head.key, prepared))
 }
 
-/// Appends a response. One that finds no room becomes an error, which always does.
+/// Appends a response. One that finds no room is replaced by an error, which always fits.
 fn put(
     reply: &mut OutgoingMessage,
     key: u64,

@@ -1,4 +1,4 @@
-//! The life of a child: greeting, one model, executions, the end.
+//! The life of a child: its greeting, one model, executions, and its end.
 
 use std::{io, sync::Arc};
 
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::messages::Subject;
 
-/// Where memory runs out, the kernel is to end a child before the server: half of the range upward.
+/// Score that makes the kernel kill a child before the server when memory runs out: half of the range upward.
 const OOM_SCORE: &str = "500";
 
-/// Serves one model until the server has enough of it or is gone. `words`: the arguments of the process, which end with
-/// the numbers of the descriptors it was given. `open` constructs the backend from what the server described it by.
+/// Serves one model until the server stops the child or is gone. `words`: the arguments of the process, which end with the
+/// numbers of its descriptors. `open` constructs the backend from the server's description.
 ///
 /// # Errors
-/// When the process was not started by a server, or the server sends what it should not.
+/// When the process was not started by a server, or the server sends an invalid message.
 pub fn serve(
     words: &[String],
     open: impl Fn(&Value) -> Result<Arc<dyn Backend>>,
@@ -42,16 +42,16 @@ pub fn serve(
     Ok(())
 }
 
-/// Why a child ended before its time.
+/// The reason why a child ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It was started by hand.
+    /// A person started it.
     #[error("this command is for the server's own use: it runs one isolated model ({0})")]
     NoServer(io::Error),
     /// The server does not follow the protocol.
     #[error("{0}")]
     ProtocolError(ProtocolError),
-    /// A reply found no room.
+    /// A reply found no room in shared memory.
     #[error("{0}")]
     NoRoom(Error),
 }
@@ -61,7 +61,7 @@ struct Child {
 }
 
 impl Child {
-    /// Answers the next of the commands that need no model. False: there is nothing to do any more.
+    /// Answers the next command that needs no model. Returns false if there is nothing left to do.
     fn next(
         &mut self,
         open: &impl Fn(&Value) -> Result<Arc<dyn Backend>>,
@@ -102,7 +102,7 @@ impl Child {
         }
     }
 
-    /// Executes what comes. False: the server wants no more.
+    /// Executes requests. Returns false if the server ends the child.
     fn execute_all(&mut self, mut loaded: Loaded) -> Result<bool, ServeError> {
         let memory = self.connection.memory.clone();
         let name = loaded.config.name().clone();

@@ -1,4 +1,4 @@
-//! An environment packed into an archive: unpacked once into the cache.
+//! An environment from an archive, which is unpacked once into the cache.
 
 use std::{
     fs, io,
@@ -29,7 +29,7 @@ pub(super) struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
-    /// Folder of the unpacked environment, and what keeps it.
+    /// Returns the folder of the unpacked environment, and the lease that keeps it.
     pub fn unpacked(&self, archive: &Path) -> Result<(PathBuf, EnvironmentLease)> {
         let cached = CachedFolder::new(self.work, digest(archive)?)?;
         let (folder, lease) = cached.get(&mut |folder| self.unpack(archive, folder))?;
@@ -80,7 +80,8 @@ impl Unpacking<'_> {
         replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, e))
     }
 
-    /// Many files of a conda environment contain its old path; the script `conda-unpack` in the archive corrects them.
+    /// Runs the script `conda-unpack` in the archive: many files of a conda environment contain its old path, which it
+    /// corrects.
     fn run_conda_unpack(&self, archive: &Path, root: &Path) -> Result<()> {
         let script = root.join("bin/conda-unpack");
         if !script.is_file() {
@@ -107,7 +108,7 @@ impl Unpacking<'_> {
     }
 }
 
-/// Tells how far unpacking is, and ends it when the program is asked to stop.
+/// Shows the progress of unpacking, and ends it when the program is asked to stop.
 struct UnpackProgress<'a> {
     model: &'a str,
     archive: &'a Path,
@@ -139,7 +140,7 @@ fn hint(error: &UnpackError) -> String {
     }
 }
 
-/// As in Triton it is not the client who is wrong, whatever is wrong with the archive.
+/// Makes the error of a failed unpacking. As in Triton no fault of an archive is the client's error.
 fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
     let shown = archive.display();
     match cause {
@@ -151,7 +152,7 @@ fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
     }
 }
 
-/// A digest of the archive's path, size and time of change.
+/// Returns a digest of the archive's path, size and time of change.
 fn digest(archive: &Path) -> Result<Sha256> {
     let unreadable = |cause: io::Error| {
         let text = format!("cannot read '{}': {cause}", archive.display());
@@ -169,7 +170,7 @@ fn digest(archive: &Path) -> Result<Sha256> {
     Ok(digest)
 }
 
-/// A line `key = value` of pyvenv.cfg.
+/// Reads a line `key = value` of pyvenv.cfg.
 fn setting<'a>(configuration: &'a str, key: &str) -> Option<&'a str> {
     configuration.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;
@@ -185,7 +186,7 @@ fn replace_links(root: &Path, base: &Path, configuration: &str) -> io::Result<()
     });
     fs::write(root.join("pyvenv.cfg"), lines.collect::<String>())?;
     let python = root.join("bin/python");
-    // It may be a link to another of its names, whose link to elsewhere was left out.
+    // It may be a link to another name of the interpreter, whose link to elsewhere was left out.
     if fs::symlink_metadata(&python).is_ok() {
         fs::remove_file(&python)?;
     }

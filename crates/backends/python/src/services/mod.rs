@@ -1,4 +1,4 @@
-//! What the server does for a Python worker while its model runs.
+//! The server's services for a Python worker while its model runs.
 
 mod bls;
 mod readiness;
@@ -19,24 +19,24 @@ use crate::{model_metrics::ModelMetrics, worker_rules::ModelControlRule};
 /// The connection to a Python worker.
 pub(crate) type PythonConnection = Connection<PythonServices>;
 
-/// Requests to other models, control of them, metrics, and the model's own readiness.
+/// Services for one worker: requests to other models, control of them, metrics, and the model's own readiness.
 pub(crate) struct PythonServices {
     /// Other models, and control of them.
     server: ServerAccess,
-    /// Whether the model may load and unload them.
+    /// Rule for the loads and unloads of the model.
     model_control: ModelControlRule,
     /// Metrics that the model defined.
     metrics: ModelMetrics,
     /// Requests of the worker to other models.
     calls: BlsCalls,
-    /// Cloned by each of its loads, unloads and questions for other models that is open.
+    /// Cloned by each open load, unload and readiness question of the worker for other models.
     control_calls: Arc<()>,
     /// Readiness queries to the worker's model.
     pub readiness: ReadinessQueries,
 }
 
 impl PythonServices {
-    /// For one worker.
+    /// Makes the services for one worker.
     pub fn new(server: ServerAccess, model_control: ModelControlRule) -> Self {
         Self {
             model_control,

@@ -1,14 +1,14 @@
-//! What compiled code expects of its inputs, as far as the package states it.
+//! Checks of inputs that compiled code expects, as far as the package states them.
 //!
-//! The code reads as many elements as it was compiled for, whatever it is given. It has checks, which are off, and which
-//! cannot be used: they refuse a 1 in every dynamic dimension. Their source lies in most packages, so that they are
-//! read there and done here. One that is not understood is left out.
+//! The code reads as many elements as it was compiled for, even if the input has fewer. Its own checks are off and cannot be
+//! used: they refuse a 1 in every dynamic dimension. Most packages contain their source, so they are read from it and done
+//! here. A check that is not understood is left out.
 
 use galatea_types::Shape;
 
 use crate::torch::data_type_of;
 
-/// Of all inputs, by position.
+/// The checks of all inputs, by position.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Checks(Vec<ExpectedInput>);
 
@@ -25,11 +25,11 @@ enum Limit {
     AtMost(i64),
 }
 
-/// What a dynamic dimension starts at even where the code can do with less.
+/// Lower bound of most dynamic dimensions, even if the code accepts less.
 const USUAL_MINIMUM: i64 = 2;
 
 impl Checks {
-    /// From the C++ source of the package.
+    /// Reads the checks from the C++ source of the package.
     pub fn read(source: &str) -> Self {
         let mut inputs: Vec<ExpectedInput> = Vec::new();
         let mut current = None;
@@ -48,10 +48,10 @@ impl Checks {
         Self(inputs)
     }
 
-    /// Of a tensor without -1 or a declaration with them.
+    /// Checks the shape of a tensor, or of a declaration, which may contain -1.
     ///
     /// # Errors
-    /// How it differs, to be put behind the input's name.
+    /// The difference, as a text that follows the input's name.
     pub fn check(&self, position: usize, scalar_type: i32, shape: &Shape) -> Result<(), String> {
         let Some(expected) = self.0.get(position) else { return Ok(()) };
         if let Some(wanted) = expected.scalar_type.filter(|&wanted| wanted != scalar_type) {
@@ -80,7 +80,7 @@ impl ExpectedInput {
     }
 }
 
-/// `16 != arg_size[1]`, `arg_size[0] < 2`, `arg_size[0] > 64`.
+/// Parses `16 != arg_size[1]`, `arg_size[0] < 2`, `arg_size[0] > 64`.
 fn limit(condition: &str) -> Option<(usize, Limit)> {
     let words: Vec<&str> = condition.trim_end_matches([' ', '{', ')']).split(' ').collect();
     let &[left, sign, right] = words.as_slice() else { return None };
@@ -99,7 +99,7 @@ fn limit(condition: &str) -> Option<(usize, Limit)> {
     }
 }
 
-/// Numbers of `c10::ScalarType`.
+/// Returns the number of a `c10::ScalarType`.
 fn scalar_type(name: &str) -> Option<i32> {
     let names = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
     let number = names.iter().position(|&known| known == name).and_then(|n| n.try_into().ok());

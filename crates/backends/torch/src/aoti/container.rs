@@ -1,4 +1,4 @@
-//! The compiled model of a package: weights, executions, runs.
+//! The compiled model of a package: its weights, executions and runs.
 
 use std::{
     ffi::{CStr, CString},
@@ -18,16 +18,16 @@ use super::{
 };
 use crate::torch::Output;
 
-/// Constants of a compiled model on one device, and the executions that may use them at a time.
+/// Constants of a compiled model on one device, with the executions that may use them at the same time.
 pub(super) struct Container {
     handle: ContainerHandle,
     object: Arc<Object>,
     runtime: Runtime,
-    /// `None`: the CPU.
+    /// Number of the GPU. `None`: the CPU.
     gpu: Option<u32>,
     pub input_count: usize,
     pub output_count: usize,
-    /// Whether there is something that executions may write to for the next ones: the code does not say whether they do.
+    /// True if an execution may leave data for the next ones. The code does not say if it does.
     pub has_state: bool,
 }
 
@@ -57,8 +57,8 @@ impl SendPointer {
     }
 }
 
-/// Compiled code leaves something on each thread that calls it, and stays mapped as long as such a thread lives:
-/// threads that outlive a model do not call it.
+/// Runs `work` on a thread of its own. Compiled code leaves data on each thread that calls it, and stays mapped as long as
+/// such a thread lives. So threads that outlive a model do not call it.
 fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(done) => done,
@@ -67,7 +67,8 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 impl Container {
-    /// `runs`: executions that are possible at a time. Files that the code opens when it needs them lie in `folder`.
+    /// Creates a container. `runs`: number of simultaneous executions. `folder` contains files that the code opens when it
+    /// needs them.
     pub fn create(
         object: &Arc<Object>,
         runtime: &Runtime,
@@ -149,7 +150,7 @@ impl Container {
         })
     }
 
-    /// Waits for its turn where all executions are taken. As many operands as there are inputs.
+    /// Runs the model. Waits if all executions are in use. There must be as many operands as inputs.
     pub fn run(self: &Arc<Self>, operands: Vec<Operand>) -> Result<Vec<Output>, String> {
         if operands.len() != self.input_count {
             return Err(format!(
@@ -197,7 +198,7 @@ impl Container {
         // SAFETY: handles that the call left are the caller's, whether it succeeded or not.
         let outputs: Vec<_> =
             outputs.into_iter().map(|handle| unsafe { Tensor::adopt(tensors, handle) }).collect();
-        // After a failure it is not known whether the inputs were taken: rather lose them than free them twice.
+        // After a failure the state of the inputs is unknown: losing them is better than freeing them twice.
         self.object.check(&self.runtime, status)?;
         let outputs: Option<Vec<Tensor>> = outputs.into_iter().collect();
         outputs.ok_or_else(|| "the compiled code left out an output".to_owned())

@@ -1,4 +1,4 @@
-//! Loading one version of a package.
+//! Loads one version of a package.
 
 use std::{
     collections::BTreeMap,
@@ -43,15 +43,15 @@ pub(crate) struct PackageModel {
     containers: Places<Container>,
 }
 
-/// What containers are made from.
+/// The compiled package from which containers are made.
 struct Compiled {
     object: Arc<Object>,
     runtime: Runtime,
     device: String,
     path: PathBuf,
-    /// Where the files of the package are, or were when the first containers were made.
+    /// Folder of the unpacked files, which may have been removed after the first containers were made.
     unpacked: PathBuf,
-    /// Kept only where files of it are opened later.
+    /// The folder, kept only if some of its files are opened later.
     folder: Option<TempDir>,
 }
 
@@ -81,7 +81,7 @@ impl PackageModel {
         Ok(Self { library, config, settings, inputs, outputs, checks, code, containers })
     }
 
-    /// Whether these instances are at the places it was loaded for, and no more than its containers have room for.
+    /// Returns true if the instances use only the loaded places, and fit into their containers.
     pub(super) fn has_room(&self, all: &[InstanceSpec]) -> bool {
         let mut counts = BTreeMap::<ModuleDevice, usize>::new();
         all.iter().for_each(|spec| *counts.entry(place_of(spec)).or_default() += 1);
@@ -90,7 +90,7 @@ impl PackageModel {
         counts.keys().eq(self.containers.places()) && counts.iter().all(fits)
     }
 
-    /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
+    /// Returns the container for an instance: the shared one, or its own if instances could see each other's state.
     pub(super) fn container(&self, place: ModuleDevice) -> Result<Arc<Container>> {
         self.containers.take((self.config.name(), place), self.settings.shares_state, || {
             self.code.container(&self.config, place)
@@ -127,7 +127,7 @@ impl Compiled {
         Ok((code, checks))
     }
 
-    /// With room for all instances of the place at a time; with state, one takes its turn after the other.
+    /// Makes a container with room for all instances of the place. With state, one runs after the other.
     fn container(&self, config: &ModelConfig, place: ModuleDevice) -> Result<Container> {
         let gpu = match place {
             ModuleDevice::Cpu => None,
@@ -163,7 +163,7 @@ fn refuse_texts(config: &ModelConfig) -> Result<()> {
     }
 }
 
-/// Compiled code runs where it was compiled for.
+/// Checks the place: compiled code runs only where it was compiled for.
 fn check_place(
     place: ModuleDevice,
     device: &str,
@@ -191,7 +191,7 @@ fn check_place(
     }
 }
 
-/// How many instances there are on one CPU or GPU.
+/// Returns the number of instances on one CPU or GPU.
 fn instances(config: &ModelConfig, place: ModuleDevice) -> usize {
     let is_there = |group: &&InstanceGroup| match (group.kind, place) {
         (InstanceKind::Cpu, ModuleDevice::Cpu) | (InstanceKind::Model, ModuleDevice::AsSaved) => {
@@ -205,7 +205,7 @@ fn instances(config: &ModelConfig, place: ModuleDevice) -> usize {
     usize::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Which input and output of the configuration is which of the package.
+/// Matches the inputs and outputs of the configuration with those of the package.
 fn positions(
     config: &ModelConfig,
     container: &Container,

@@ -14,7 +14,7 @@ use galatea_types::{Buffer, DataType, Shape};
 use super::functions::{TensorFunctions, TensorHandle};
 use crate::torch::{Output, data_type_of};
 
-/// A tensor that is ours to delete.
+/// A tensor that this code owns and deletes.
 pub(super) struct Tensor {
     functions: TensorFunctions,
     handle: TensorHandle,
@@ -33,18 +33,18 @@ impl Drop for Tensor {
     }
 }
 
-/// Where a tensor's elements are: libtorch's numbers.
+/// The device of a tensor's elements, by libtorch's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Device {
     pub kind: i32,
     pub index: i32,
 }
 
-/// Elements for an input, which compiled code may write to.
+/// Elements for an input. Compiled code may write to them.
 pub(super) struct Operand {
     pub scalar_type: i32,
     pub shape: Shape,
-    /// Filled and aligned as type and shape want it; seen by nobody else.
+    /// Data with the size and alignment of type and shape, which nobody else uses.
     pub data: Bytes,
 }
 
@@ -55,10 +55,10 @@ impl Tensor {
         (!handle.is_null()).then(|| Self { functions, handle })
     }
 
-    /// Over the operand's memory.
+    /// Makes a tensor over the operand's memory.
     ///
     /// # Safety
-    /// The operand's data must live and be seen by nobody else as long as the tensor, or one made from it, is used.
+    /// The operand's data must live as long as the tensor or one made from it is used, and nobody else may use it.
     pub unsafe fn over(
         functions: TensorFunctions,
         operand: &Operand,
@@ -84,7 +84,7 @@ impl Tensor {
             .and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(StableCallError))
     }
 
-    /// A new one, row-major, with elements of any value.
+    /// Makes a new row-major tensor with elements of any value.
     fn empty(
         functions: TensorFunctions,
         scalar_type: i32,
@@ -110,7 +110,7 @@ impl Tensor {
             .and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(StableCallError))
     }
 
-    /// A row-major copy on a device; complete when this returns.
+    /// Makes a row-major copy on a device; complete when this returns.
     pub fn copy_to(&self, on: Device) -> Result<Self, StableCallError> {
         let copy = Self::empty(self.functions, self.scalar_type()?, self.shape()?, on)?;
         // SAFETY: two tensors of the same shape; the copy is nobody else's yet.
@@ -169,8 +169,8 @@ impl Tensor {
             || dims.all(|(&size, (stride, wanted))| size == 1 || stride == wanted))
     }
 
-    /// As an answer that holds on to whatever its elements may lie in: the inputs, the model's constants.
-    /// `is_shared`: the model may write to them later.
+    /// Makes an output. It keeps all memory that its elements may lie in: the inputs, the model's constants. `is_shared`:
+    /// the model may write to them later.
     pub fn into_output(
         self,
         origin: &Arc<Origin>,
@@ -204,20 +204,20 @@ impl Tensor {
         // SAFETY: the tensor is alive, the place for the result valid.
         succeeded(unsafe { (self.functions.data)(self.handle, &mut data) })?;
         let data = NonNull::new(data.cast()).ok_or(StableCallError)?;
-        // The tensor goes before what it may lie in.
+        // The tensor is dropped before the memory it may lie in.
         let owner = (self, origin.clone());
         // SAFETY: row-major elements of that many bytes on the CPU, which live as long as the tensor; nobody writes to them.
         Ok(unsafe { buffer_over(owner, data, size) })
     }
 }
 
-/// What the elements of an output may lie in.
+/// Memory that the elements of an output may lie in.
 pub(super) struct Origin {
     pub _inputs: Vec<Bytes>,
     pub _container: Arc<dyn Send + Sync>,
 }
 
-/// A stable function of libtorch failed; why, the library is asked for.
+/// A failed call of a stable function. The library itself reports the reason.
 #[derive(Debug)]
 pub(super) struct StableCallError;
 
@@ -229,7 +229,7 @@ fn rank(shape: &[i64]) -> i64 {
     i64::try_from(shape.len()).unwrap_or(i64::MAX)
 }
 
-/// Of row-major elements.
+/// Returns the strides of row-major elements.
 fn strides_of(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     let mut next: i64 = 1;

@@ -28,7 +28,7 @@ enum OwnedInput {
     Texts(Texts),
 }
 
-/// Texts copied one after another, and where each lies.
+/// Texts copied one after another, with their positions.
 struct Texts {
     _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,
@@ -36,7 +36,7 @@ struct Texts {
 }
 
 impl Input {
-    /// Elements are not copied unless the model may write to them and others may read them.
+    /// Makes an argument. Elements are copied only if the model may write to them and others may read them.
     pub fn new(
         name: &str,
         data_type: DataType,
@@ -57,7 +57,7 @@ impl Input {
         Ok(Self { name, shape: joined.shape, content })
     }
 
-    /// What the shim reads. `release` is called once for the data, by the shim.
+    /// Returns the form that the shim reads. The shim calls `release` once for the data.
     pub(super) fn lend(&mut self) -> RawInput {
         let mut raw = RawInput {
             name: self.name.as_ptr(),
@@ -96,13 +96,13 @@ unsafe extern "C" fn release(owner: *mut c_void) {
     drop(unsafe { Box::from_raw(owner.cast::<Bytes>()) });
 }
 
-/// The type's number, if `data` is as large and aligned as its elements want.
+/// Returns the type's number, if `data` has the size and alignment of its elements.
 pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Bytes) -> Result<i32> {
     let number = scalar_type_of(data_type).ok_or_else(|| no_fit(data, shape, data_type))?;
     check_over(data, shape, data_type).map(|()| number)
 }
 
-/// A copy that a model may write to.
+/// Makes a copy that a model may write to.
 pub(crate) fn copy(data: &Bytes) -> Bytes {
     let mut block = AlignedBlock::with_capacity(data.len());
     block.extend_from_slice(data);

@@ -18,30 +18,30 @@ use super::{
     library::Library,
 };
 
-/// Where a module's weights are, and its inputs go.
+/// The place of a module's weights and inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ModuleDevice {
     Cpu,
     Gpu(u32),
-    /// Where they were when the model was saved.
+    /// The place at which the model was saved.
     AsSaved,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunSettings {
-    /// Rather than merely without gradients.
+    /// True for inference mode, false for a run that only omits gradients.
     pub inference_mode: bool,
     pub optimization: bool,
 }
 
-/// How `forward` takes its inputs.
+/// The form in which `forward` takes its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForwardForm {
     Positional,
     Dictionary,
 }
 
-/// What an argument of `forward` takes.
+/// The kind of value that an argument of `forward` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentKind {
     Tensor,
@@ -53,7 +53,7 @@ pub(crate) enum ArgumentKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub name: String,
-    /// As TorchScript writes its type.
+    /// TorchScript's name of its type.
     pub type_name: String,
     pub takes: ArgumentKind,
     pub has_default: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Module {
     module: Owned<RawModule>,
     pub arguments: Vec<Argument>,
     switches: i32,
-    /// Held by a run of a module that writes to what it holds.
+    /// Held during a run of a module that writes to its state.
     alone: Option<Mutex<()>>,
 }
 
@@ -114,17 +114,16 @@ impl Module {
         })
     }
 
-    /// Whether it may write to its inputs or to what it holds: each instance then has one of its own.
+    /// Returns true if it may write to its inputs or its state. Each instance then has its own module.
     pub fn writes(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts, or is libtorch's
-    /// error.
+    /// Calls `forward`. The result has one output per tensor or list of texts, or is libtorch's error.
     ///
     /// # Errors
-    /// It divided an integer in a way that has no result. A module that writes to what it holds is not run again to
-    /// find out whether it or another one did.
+    /// If an integer division had no result. A module that writes to its state is not run again to see if another run caused
+    /// the fault.
     pub fn run(
         &self,
         mut inputs: Vec<Input>,

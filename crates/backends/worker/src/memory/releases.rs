@@ -1,4 +1,4 @@
-//! Blocks of the outbox while the server reads them, and the queue of those that go back to the worker.
+//! Blocks of the outbox while the server reads them, and the queue of blocks that go back to the worker.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,8 +6,8 @@ use galatea_types::LockExt as _;
 
 use crate::{memory::mapping::Mapping, waker::EventThreadWaker};
 
-/// A block that the other side wrote and does not touch until it is given back, which happens when this is dropped. For a
-/// worker, which trusts its server in that: what a worker writes, the server copies.
+/// A block that the other side wrote and does not touch until it is given back, when this is dropped. Only workers use it,
+/// since they trust the server. The server copies the blocks of a worker.
 pub(crate) struct OutboxBlock {
     mapping: Arc<Mapping>,
     offset: usize,
@@ -16,7 +16,7 @@ pub(crate) struct OutboxBlock {
 }
 
 impl OutboxBlock {
-    /// `None`: not within the mapping.
+    /// Builds a block over the range, or returns `None` if it is not within the mapping.
     pub fn new(
         mapping: Arc<Mapping>,
         offset: u64,
@@ -51,7 +51,7 @@ impl Drop for OutboxBlock {
 /// when the event thread finds the memory idle.
 pub(crate) struct ReleasedBlocks {
     pending: Mutex<Pending>,
-    /// Woken when they should not wait for the next message.
+    /// Wakes the event thread when blocks should not wait for the next message.
     waker: Arc<EventThreadWaker>,
 }
 
@@ -63,7 +63,7 @@ struct Pending {
     in_use: usize,
 }
 
-/// From this on, in bytes or blocks, they are sent without waiting for the next message.
+/// Limit of pending bytes or blocks, from which they are sent without waiting for the next message.
 const MAX_PENDING_BYTES: usize = 4 << 20;
 const MAX_PENDING_BLOCKS: usize = 64;
 /// Most offsets in one message: well below what a packet holds.
@@ -86,24 +86,24 @@ impl ReleasedBlocks {
         }
     }
 
-    /// Enough are pending to be worth a message of their own.
+    /// Returns true if enough blocks are pending to be worth a message of their own.
     pub fn are_many(&self) -> bool {
         let pending = self.pending.lock_unpoisoned();
         pending.offsets.len() >= MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
     }
 
-    /// No block is read or pending.
+    /// Returns true if no block is read or pending.
     pub fn is_idle(&self) -> bool {
         let pending = self.pending.lock_unpoisoned();
         pending.in_use == 0 && pending.offsets.is_empty()
     }
 
-    /// None is pending.
+    /// Returns true if no block is pending.
     pub fn is_empty(&self) -> bool {
         self.pending.lock_unpoisoned().offsets.is_empty()
     }
 
-    /// Takes those that go with the next message.
+    /// Takes the blocks that go with the next message.
     pub fn take(&self) -> Vec<u64> {
         let mut pending = self.pending.lock_unpoisoned();
         let rest = pending.offsets.len().saturating_sub(MAX_PER_MESSAGE);

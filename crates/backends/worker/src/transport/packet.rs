@@ -1,4 +1,4 @@
-//! Messages as packets: what is too large for a packet goes through shared memory.
+//! Messages as packets. A message that is too large for a packet goes through shared memory.
 
 use std::{cell::OnceCell, io::IoSlice};
 
@@ -12,21 +12,21 @@ use crate::{
     },
 };
 
-/// The parts of a packet that its message does not hold.
+/// The parts of a packet besides its message.
 pub(super) struct EncodedPacket {
-    /// The header, and the released blocks or where the spilled content is.
+    /// The header, and the released blocks or the place of the spilled content.
     head: Vec<u8>,
     padding: usize,
     is_spilled: bool,
 }
 
-/// Inline data starts on this.
+/// Alignment of inline data, in bytes.
 const DATA_ALIGNMENT: usize = 16;
 const ZEROS: [u8; DATA_ALIGNMENT] = [0; DATA_ALIGNMENT];
 
 impl EncodedPacket {
-    /// Puts the header before a message, and the blocks that the worker gets back, unless the message is so long that they
-    /// would lie in shared memory with it: what is taken back has them.
+    /// Puts the header and the released blocks before a message. A message in shared memory carries no released blocks,
+    /// because they would lie there with it: a packet that is taken back must hold them.
     pub fn new(message: &OutgoingMessage, memory: &SharedMemory) -> Result<Self> {
         let mut released = memory.releases.take();
         let (meta, data) = (&message.meta, &message.data);
@@ -84,20 +84,19 @@ fn spill(
     Ok(EncodedPacket { head, padding: 0, is_spilled: true })
 }
 
-/// A message of the other side.
+/// A message from the other side.
 pub struct Message<'a> {
     /// Its header, meta and inline data.
     pub packet: Packet<'a>,
     memory: &'a SharedMemory,
-    /// The data when it lies in shared memory.
+    /// The data, if it lies in shared memory.
     spilled: Option<Buffer>,
-    /// A copy of the inline data that outlives the packet: made when the first tensor is taken from it.
+    /// A copy of the inline data that outlives the packet. The first tensor taken from it makes the copy.
     copied: OnceCell<Buffer>,
 }
 
 impl Message<'_> {
-    /// Opens a packet of the worker, frees the blocks that the worker gives back, and hands the message to
-    /// `read`.
+    /// Opens a packet of the worker, frees the blocks that the worker gives back, and passes the message to `read`.
     pub(crate) fn open<T>(
         packet: &[u8],
         memory: &SharedMemory,
@@ -123,7 +122,7 @@ impl Message<'_> {
         read(&Message { packet, memory, spilled, copied })
     }
 
-    /// A tensor of the message with its bytes. Large ones stay where the worker put them.
+    /// Returns a tensor of the message with its bytes. Large ones stay where the worker put them.
     pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, ProtocolError> {
         let data = match head.place {
             TensorPlace::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
@@ -141,11 +140,11 @@ impl Message<'_> {
         Ok(Tensor::new(head.name, head.data_type, head.shape.clone(), data))
     }
 
-    /// Room for these tensors in the server's memory, to be held until they are read. What it has none for goes back to the
-    /// worker unread.
+    /// Reserves room for these tensors in the server's memory. Hold it until they are read. Tensors that find no room go
+    /// back to the worker unread.
     ///
     /// # Errors
-    /// When it has not.
+    /// When there is no room.
     pub fn admit(&self, heads: &[TensorHead<'_>]) -> Result<MemoryReservation, OverBudget> {
         let in_arena = heads.iter().filter_map(|head| match head.place {
             TensorPlace::Arena(offset) => Some((offset, head.byte_length)),
@@ -157,21 +156,21 @@ impl Message<'_> {
         })
     }
 
-    /// All of `heads`, as [`Message::tensor`] gives them.
+    /// Reads all of `heads`, as [`Message::tensor`] does.
     pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, ProtocolError> {
         heads.iter().map(|head| self.tensor(head)).collect()
     }
 
-    /// Meta as JSON.
+    /// Parses meta as JSON.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not JSON.
     pub fn json(&self) -> Result<serde_json::Value, ProtocolError> {
         serde_json::from_slice(self.packet.payload.meta)
             .map_err(|_| ProtocolError("it is not JSON"))
     }
 
-    /// The inline data in memory that outlives the packet.
+    /// Returns the inline data in memory that outlives the packet.
     fn data(&self) -> &Buffer {
         match &self.spilled {
             Some(data) => data,
@@ -180,7 +179,7 @@ impl Message<'_> {
     }
 }
 
-/// Undoes what sending this packet of the server's own has changed in its memory.
+/// Undoes the effects of sending this packet of the server's own on its memory.
 pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
     match ParsedPacket::read(packet) {
         Ok(ParsedPacket::Whole(packet)) => {
@@ -189,7 +188,7 @@ pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
         Ok(ParsedPacket::Spilled { offset, .. }) => {
             memory.free(offset);
         }
-        // It was written here.
+        // Impossible: this side wrote the packet.
         Err(ProtocolError(_)) => {}
     }
 }

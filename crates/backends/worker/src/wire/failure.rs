@@ -1,4 +1,4 @@
-//! An exception of a model as a message reports it.
+//! The report of a model's exception in a message.
 
 use crate::wire::{
     packet::Payload,
@@ -8,9 +8,9 @@ use crate::wire::{
 /// The meta of READY, COMPLETED and EXECUTED with the ERROR flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
-    /// What clients read.
+    /// The text that clients read.
     pub message: &'a str,
-    /// Python's own traceback, for the log; empty when no exception of the model's code is the reason.
+    /// Python's own traceback, for the log. Empty if the reason is no exception of the model's code.
     pub traceback: &'a str,
 }
 

@@ -1,7 +1,7 @@
 //! The messages between server and worker, as bytes: see `PROTOCOL.md`.
 //!
-//! Nothing here knows a socket or shared memory. What comes from a worker is not trusted: every read is
-//! checked, and whatever does not follow the protocol is [`ProtocolError`].
+//! Nothing here uses a socket or shared memory. Messages of a worker are not trusted: every read is checked, and a violation
+//! of the protocol is a [`ProtocolError`].
 
 mod failure;
 mod packet;

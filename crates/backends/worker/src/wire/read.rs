@@ -1,6 +1,6 @@
-//! Checked reading of numbers, texts and slices.
+//! Reads numbers, texts and slices with checks.
 
-/// What a worker sent does not follow the protocol: why.
+/// A violation of the protocol by a worker, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: {0}")]
 pub struct ProtocolError(pub &'static str);
@@ -10,12 +10,12 @@ pub struct ProtocolError(pub &'static str);
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Makes a reader at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The next `length` bytes.
+    /// Reads the next `length` bytes.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], ProtocolError> {
         let (taken, rest) =
             self.0.split_at_checked(length).ok_or(ProtocolError("it is cut short"))?;
@@ -23,12 +23,12 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// All that is left.
+    /// Returns all bytes that are left.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The next `length` bytes as text.
+    /// Reads the next `length` bytes as text.
     pub fn text(&mut self, length: usize) -> Result<&'a str, ProtocolError> {
         std::str::from_utf8(self.bytes(length)?).map_err(|_| ProtocolError("a text is not UTF-8"))
     }
@@ -39,33 +39,33 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, ProtocolError> {
         self.array().map(|[byte]| byte)
     }
 
-    /// Two bytes, little-endian.
+    /// Reads two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16, ProtocolError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32, ProtocolError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64, ProtocolError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     pub fn i64(&mut self) -> Result<i64, ProtocolError> {
         self.array().map(i64::from_le_bytes)
     }
 }
 
-/// A length that came as a wide number.
+/// Converts a length that came as a wide number.
 pub(super) fn size(length: impl TryInto<usize>) -> Result<usize, ProtocolError> {
     length.try_into().map_err(|_| ProtocolError("a length is too great"))
 }

@@ -1,4 +1,4 @@
-//! A response as the worker writes it, and the numbers of error codes.
+//! A worker's response in a message, and the numbers of error codes.
 
 use galatea_types::Code;
 
@@ -7,14 +7,14 @@ use crate::wire::{
     tensor::TensorHead,
 };
 
-/// What a response has besides its error.
+/// The content of a response besides its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// An error only.
+    /// No content: an error only.
     None,
-    /// Outputs, perhaps none.
+    /// Outputs, or an empty list of them.
     Outputs,
-    /// The model wants the request again: it goes back to its scheduler.
+    /// A request to execute it again: it goes back to its scheduler.
     Rescheduled,
 }
 
@@ -32,17 +32,17 @@ impl Body {
 /// A response as a message describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseHead<'a> {
-    /// Of the request.
+    /// Key of the request.
     pub key: u64,
-    /// `None`: no error.
+    /// The error. `None`: no error.
     pub error: Option<(Code, &'a str)>,
-    /// Python's traceback behind the error, for the log; usually empty.
+    /// Python's traceback of the error, for the log; usually empty.
     pub traceback: &'a str,
-    /// What it has besides.
+    /// The content besides the error.
     pub body: Body,
-    /// JSON; empty when there are none.
+    /// Parameters as JSON; empty if there are none.
     pub parameters: &'a [u8],
-    /// In their order.
+    /// Outputs in their order.
     pub outputs: Vec<TensorHead<'a>>,
 }
 
@@ -77,16 +77,16 @@ const CODES: [Code; 8] = [
     Code::Cancelled,
 ];
 
-/// The error code with this number in the protocol; `None` for 0.
+/// Returns the error code with this number in the protocol, or `None` for 0.
 ///
 /// # Errors
-/// When there is none.
+/// When no code has this number.
 pub fn code_from_number(number: u8) -> Result<Option<Code>, ProtocolError> {
     let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
     CODES.get(index).copied().map(Some).ok_or(ProtocolError("an error code is unknown"))
 }
 
-/// An error code's number in the protocol, which has Triton's: what is used up is unavailable there.
+/// Returns an error code's number in the protocol, which is Triton's: an exhausted resource counts as unavailable there.
 pub fn code_number(code: Code) -> u8 {
     let code = if code == Code::Exhausted { Code::Unavailable } else { code };
     let index = CODES.iter().position(|&c| c == code).unwrap_or(0);

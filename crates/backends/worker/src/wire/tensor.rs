@@ -4,10 +4,10 @@ use galatea_types::{DataType, Shape, byte_strings};
 
 use crate::wire::read::{ProtocolError, Reader, size};
 
-/// Where a tensor's bytes are.
+/// The place of a tensor's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorPlace {
-    /// In the message's data, from this offset.
+    /// The message's data, from this offset.
     Inline(usize),
     /// A block of the sender's arena.
     Arena(u64),
@@ -16,20 +16,20 @@ pub enum TensorPlace {
 /// A tensor as a message describes it; its bytes are elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorHead<'a> {
-    /// Of the input or output.
+    /// Name of the input or output.
     pub name: &'a str,
-    /// Of its elements.
+    /// Data type of its elements.
     pub data_type: DataType,
     /// All dimensions, the batch dimension included.
     pub shape: Shape,
-    /// Where its bytes are.
+    /// Place of its bytes.
     pub place: TensorPlace,
-    /// How many bytes it has.
+    /// Number of its bytes.
     pub byte_length: usize,
 }
 
 impl<'a> TensorHead<'a> {
-    /// Reads the description from the front of `reader`. A length that does not fit the shape is malformed.
+    /// Reads the description from the front of `reader`. A length that does not fit the shape is an error.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let name_length = usize::from(reader.u16()?);
         let data_type = data_type_from_number(reader.u8()?)?;
@@ -50,7 +50,7 @@ impl<'a> TensorHead<'a> {
         Ok(head)
     }
 
-    /// The length must be that of the shape. The elements of a BYTES tensor are checked when its bytes are read.
+    /// Checks the length against the shape. The elements of a BYTES tensor are checked when its bytes are read.
     fn check(&self) -> Result<(), ProtocolError> {
         let elements = self.shape.element_count().ok_or(ProtocolError("a shape is not one"))?;
         match self.data_type.byte_size() {
@@ -61,12 +61,12 @@ impl<'a> TensorHead<'a> {
     }
 }
 
-/// Whether `data` holds exactly `count` elements of a BYTES tensor.
+/// Returns true if `data` holds exactly `count` elements of a BYTES tensor.
 pub fn holds_strings(data: &[u8], count: usize) -> bool {
     byte_strings::size_of_first(data, count) == Some(data.len())
 }
 
-/// The protocol numbers data types from 1 in the order of [`DataType::ALL`].
+/// Returns the data type of a number. The protocol numbers them from 1 in the order of [`DataType::ALL`].
 fn data_type_from_number(number: u8) -> Result<DataType, ProtocolError> {
     let index = usize::from(number).checked_sub(1);
     let data_type = index.and_then(|i| DataType::ALL.get(i));

@@ -1,4 +1,4 @@
-//! An archive as a repository: fetched and unpacked into the cache folder once, then a folder of this machine.
+//! An archive as a repository. It is fetched and unpacked into the cache folder once, and is then a folder of this machine.
 
 use std::{
     fmt, fs, io,
@@ -21,11 +21,11 @@ use crate::{
     reach::LastContact,
 };
 
-/// The repository that a folder on this machine is: a model repository, the folder of one model, or a folder with a model
-/// file. The first argument names it for people. An error is words for them.
+/// Opens the repository in a folder on this machine: a model repository, the folder of one model, or a folder with a model
+/// file. The first argument names it in messages. An error is a text for users.
 pub type OpenFolder = fn(&str, &Path) -> std::result::Result<Arc<dyn RepositoryRoot>, String>;
 
-/// See the module.
+/// The repository in an archive.
 pub struct ArchiveRoot {
     address: ArchiveAddress,
     network: Arc<WebClient>,
@@ -33,11 +33,11 @@ pub struct ArchiveRoot {
     open_folder: OpenFolder,
     reach: LastContact,
     unpacked: OnceLock<Arc<UnpackedArchive>>,
-    /// Held by who fetches it: whoever asks meanwhile wants the same.
+    /// Held during a fetch: other callers meanwhile want the same archive.
     fetching: Mutex<()>,
 }
 
-/// What was in it, kept while it is used.
+/// The unpacked content of an archive, kept while it is used.
 struct UnpackedArchive {
     root: Arc<dyn RepositoryRoot>,
     _lease: CacheLease,
@@ -55,7 +55,7 @@ impl AsRef<Path> for ModelLease {
 }
 
 impl ArchiveRoot {
-    /// Fetches nothing yet.
+    /// Makes the repository. Fetches nothing yet.
     pub fn new(
         address: ArchiveAddress,
         network: Arc<WebClient>,
@@ -122,17 +122,17 @@ impl ArchiveRoot {
         cache: &Path,
         folder: &Path,
     ) -> std::result::Result<(), RemoteError> {
-        // What an attempt before this one has left is of no use: an archive is read from its start.
+        // The files of an earlier attempt are useless: an archive is read from its start.
         fs::remove_dir_all(folder).map_err(|error| not_written(cache, &error))?;
         let place = &self.address.place;
         let size = download.length.map(|length| format!(": {length} bytes")).unwrap_or_default();
         log::info!("fetching '{place}'{size}");
         let unpacked = unpacking.unpack(&mut download, folder);
-        // An archive that was changed on the way is that first, and whatever is wrong in it second.
+        // If an archive was changed on the way, the digest's error counts before any fault in the content.
         let failure = download.failure.take();
         let damaged = match (failure, unpacked) {
             (Some(failure), _) => return Err(failure),
-            // What is left of it is not asked for.
+            // After an error of this machine the rest of the archive is not requested.
             (None, Err(UnpackError::Here(error))) => return Err(error),
             (None, Err(UnpackError::Damaged(error))) => Some(error),
             (None, Ok(())) => None,

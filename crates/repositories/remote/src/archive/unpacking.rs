@@ -1,5 +1,5 @@
-//! Unpacking an archive into the cache, which holds no more than its limit meanwhile: how long an archive is says little of
-//! what it unpacks to.
+//! Unpacks an archive into the cache, which stays within its limit meanwhile. The length of an archive says little about its
+//! unpacked size.
 
 use std::{
     io::{self, Read},
@@ -13,18 +13,18 @@ use crate::{
     error::{FailureKind, RemoteError},
 };
 
-/// Files, folders and links in an archive, at most.
+/// Most files, folders and links in an archive.
 const MAX_FILES: u64 = 100_000;
-/// A file takes as much of a disk, however short it is.
+/// Bytes that even the shortest file takes on a disk.
 const LEAST_FILE: u64 = 4 << 10;
-/// Room is made ahead for so many bytes.
+/// Bytes for which room is made in advance.
 const STEP: u64 = 64 << 20;
 
 /// An archive that becomes an entry of the cache.
 pub(super) struct Unpacking<'a> {
     cache: &'a Cache,
     key: &'a CacheKey,
-    /// Names it for people.
+    /// Name for messages.
     what: &'a str,
     room: EntryRoom,
     /// Bytes for which room was made.
@@ -35,7 +35,7 @@ pub(super) struct Unpacking<'a> {
 pub(super) enum UnpackError {
     /// There is no room for it, or it could not be written.
     Here(RemoteError),
-    /// There is something wrong with it.
+    /// The archive is damaged.
     Damaged(UnpackError),
 }
 
@@ -45,7 +45,7 @@ impl<'a> Unpacking<'a> {
         Self { cache, key, what, room, made: 0, failure: None }
     }
 
-    /// Unpacks it into `folder`, a part of its entry.
+    /// Unpacks the archive into `folder`, a part of its entry.
     pub fn unpack(mut self, archive: impl Read, folder: &Path) -> Result<(), UnpackError> {
         let bytes = self.room.bytes();
         let files = MAX_FILES.min(bytes / LEAST_FILE + 1);

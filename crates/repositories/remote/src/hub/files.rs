@@ -1,4 +1,4 @@
-//! A repository of a hub as files.
+//! The files of a repository on a hub.
 
 use std::{
     collections::BTreeMap,
@@ -23,13 +23,13 @@ use crate::{
     web,
 };
 
-/// Files of one repository.
+/// Most files of one repository.
 const MOST_FILES: usize = 100_000;
 
-/// Longest configuration.
+/// Most bytes of a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// See the module.
+/// The files of a hub's repository.
 #[derive(Debug)]
 pub struct HubFiles {
     place: String,
@@ -37,11 +37,11 @@ pub struct HubFiles {
     client: HubClient,
     backend_of: BackendOf,
     seen: Mutex<Option<Arc<CommitFiles>>>,
-    /// Of the model that is one file.
+    /// Name of the model that is one file.
     file_model: OnceLock<String>,
 }
 
-/// What is served of a repository at one commit.
+/// The served files of a repository at one commit.
 #[derive(Debug)]
 struct CommitFiles {
     commit: String,
@@ -50,7 +50,7 @@ struct CommitFiles {
 
 #[derive(Clone, Debug)]
 struct ServedFile {
-    /// With the path that it has here.
+    /// The file with its path here.
     file: RemoteFile,
     source: Source,
 }
@@ -58,7 +58,7 @@ struct ServedFile {
 #[derive(Clone, Debug)]
 enum Source {
     Hub(HubFile),
-    /// Made here.
+    /// A text that is made here.
     Text(Bytes),
 }
 
@@ -68,7 +68,7 @@ impl HubFiles {
         Self { place: place.to_owned(), address, client, backend_of, seen, file_model }
     }
 
-    /// What is served now: the hub is asked which commit the revision is, and for the files only when that is a new one.
+    /// Returns the current files. It asks the hub for the revision's commit, and for the files only if the commit is new.
     async fn now(&self) -> Result<Arc<CommitFiles>, RemoteError> {
         let revision = &self.address.revision;
         let commit = match listing::is_digest(revision) {
@@ -83,7 +83,7 @@ impl HubFiles {
         let models = match layout::of(&self.address, &files, self.backend_of)? {
             Layout::Models(models) => models.into_iter().map(of_folder).collect(),
             Layout::File(mut file) => {
-                // The name stays what it was when the server started, whatever the file is called by then.
+                // The name stays the same as at the server's start, whatever the file is called later.
                 file.model.clone_from(self.file_model.get_or_init(|| file.model.clone()));
                 [(file.model.clone(), self.of_file(&commit, file).await?)].into()
             }
@@ -94,7 +94,7 @@ impl HubFiles {
         Ok(seen)
     }
 
-    /// The file as the first version of a model, with a configuration that says which file and backend it is.
+    /// Serves the file as the first version of a model, with a configuration that names the file and its backend.
     async fn of_file(
         &self,
         commit: &str,
@@ -159,7 +159,8 @@ impl RemoteFiles for HubFiles {
         self.file_model.get().map(String::as_str)
     }
 
-    /// Files have the same version wherever they are: two that name one repository share what is fetched.
+    /// Returns the hub and the repository. Equal files have the same version everywhere: two addresses of one repository
+    /// share fetched files.
     fn identity(&self) -> String {
         format!("{}/{}", self.client.endpoint, self.address.repository)
     }

@@ -25,10 +25,11 @@ use crate::{
     wire::{HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Reader, kind},
 };
 
-/// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
+/// The two sockets. `commands` carries one request and one reply at a time, `events` messages at any time in both
+/// directions.
 pub struct Channels {
     commands: Socket,
-    /// The worker's end of `commands` once more, to take back what it has not read. `None` in a worker.
+    /// A second descriptor of the worker's end of `commands`, to take back unread messages. `None` in a worker.
     unread: Option<Socket>,
     events: Socket,
     memory: Arc<SharedMemory>,
@@ -44,7 +45,7 @@ pub(crate) struct WorkerEnds {
 }
 
 impl WorkerEnds {
-    /// What the worker inherits, in the order of its command line.
+    /// Returns the descriptors that the worker inherits, in the order of its command line.
     pub fn descriptors<'a>(
         &'a self,
         inbox: BorrowedFd<'a>,
@@ -61,11 +62,11 @@ struct EventQueue {
     bytes: usize,
 }
 
-/// Bytes of packets that wait for a side that does not read.
+/// Most bytes of packets that wait for a side that does not read.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 impl EventQueue {
-    /// False: too much waits already.
+    /// Queues a packet. Returns false if too much waits already.
     fn push(&mut self, packet: Vec<u8>) -> bool {
         if self.bytes + packet.len() > MAX_QUEUED_BYTES {
             return false;
@@ -113,7 +114,7 @@ impl Channels {
         Ok((channels, WorkerEnds { commands: commands_end, events: events_end }))
     }
 
-    /// The worker's ends, in the worker.
+    /// Opens the worker's ends, in the worker.
     pub(crate) fn of_worker(
         commands: OwnedFd,
         events: OwnedFd,
@@ -126,7 +127,7 @@ impl Channels {
         Self { commands, unread: None, events, memory, waker, release, queue }
     }
 
-    /// Sends a worker's reply; waits for room. False: the server is gone.
+    /// Sends a worker's reply; waits for room. Returns false if the server is gone.
     pub(crate) fn send_reply(&self, message: &OutgoingMessage) -> Result<bool> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(self.commands.send(&packet.parts(message)).is_ok())
@@ -145,7 +146,7 @@ impl Channels {
         })
     }
 
-    /// The id of the first command that the worker has not read. `None`: it has read all.
+    /// Returns the id of the first command that the worker has not read, or `None` if it has read all.
     pub(crate) fn first_unread(&self) -> Option<u64> {
         let mut header = [0; HEADER_LENGTH];
         match self.unread.as_ref()?.peek(&mut header) {
@@ -154,8 +155,9 @@ impl Channels {
         }
     }
 
-    /// Takes the first command that the worker has not read back: its id. That is the one [`Channels::first_unread`] has
-    /// named, or one behind it, if the worker has read that one since: the kernel gives each to one of both, in their order.
+    /// Takes back the first command that the worker has not read, and returns its id. It is the one
+    /// [`Channels::first_unread`] named, or a later one if the worker has read that: the kernel gives each to one reader, in
+    /// order.
     pub(crate) fn take_unread(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         buffer.resize(PACKET_LIMIT, 0);
         let Ok(SocketRead::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
@@ -166,7 +168,7 @@ impl Channels {
         id_of(packet)
     }
 
-    /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
+    /// Sends a message to the worker at any time. Never blocks: a packet that finds no room is queued. A packet for a worker
     /// that is gone is dropped.
     pub fn send_event(&self, message: &OutgoingMessage) -> Result<()> {
         let packet = EncodedPacket::new(message, &self.memory)?;
@@ -219,8 +221,7 @@ impl Channels {
         }
     }
 
-    /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close`] ends
-    /// the wait.
+    /// Waits for the worker's next reply: first spins for `spin`, then sleeps. [`Channels::close`] ends the wait.
     pub(crate) fn receive_reply(
         &self,
         buffer: &mut [u8],
@@ -235,8 +236,8 @@ impl Channels {
                 thread::yield_now();
             }
         }
-        // One system call instead of three: no poll with the process, for the event thread shuts the socket down
-        // when the process has ended.
+        // One system call instead of three. No poll for the process: the event thread shuts the socket down when it has
+        // ended.
         match self.commands.receive(buffer) {
             Ok(SocketRead::Packet(length)) => Ok(length),
             _ => Err(ReceiveError::Disconnected),
@@ -257,7 +258,7 @@ impl Channels {
                 Ok(SocketRead::End) | Err(_) => return Err(ReceiveError::Disconnected),
             }
             if self.poll_commands(deadline, process)? {
-                // What the worker sent before its end is still there.
+                // Messages that the worker sent before its end are still there.
                 return match self.commands.try_receive(buffer) {
                     Ok(SocketRead::Packet(length)) => Ok(length),
                     _ => Err(ReceiveError::Disconnected),
@@ -272,7 +273,7 @@ impl Channels {
         rustix::event::poll(&mut watched, now.as_ref()).is_ok_and(|count| count > 0)
     }
 
-    /// Sleeps until `commands` has something or the process has ended; true in the latter case.
+    /// Sleeps until `commands` is readable or the process has ended. Returns true in the latter case.
     fn poll_commands(
         &self,
         deadline: Instant,
@@ -294,8 +295,8 @@ impl Channels {
         Ok(process && !commands)
     }
 
-    /// Ends [`Channels::receive_reply`], and all that is sent or received on `events`, once what was received has been taken:
-    /// a process that inherited the worker's ends may keep them open, and go on sending.
+    /// Ends [`Channels::receive_reply`], and all use of `events` once received messages have been taken. A process that
+    /// inherited the worker's ends may keep them open, and send more.
     pub(crate) fn close(&self) {
         self.commands.shut_down();
         self.events.shut_down();
@@ -306,7 +307,7 @@ impl Channels {
         self.events.try_receive(buffer)
     }
 
-    /// Returns what to poll: readable when the worker sent an event, writable when there is room for what is queued.
+    /// Returns the descriptor to poll: readable when the worker sent an event, writable when queued packets find room.
     pub(crate) fn poll_events(&self) -> PollFd<'_> {
         let flags = match self.has_queued() {
             true => PollFlags::IN | PollFlags::OUT,
