@@ -23,7 +23,7 @@ use crate::{connections::Activity, stream::Stream};
 pub struct Socket {
     kind: Either<TcpStream, UnixStream>,
     activity: Arc<Activity>,
-    /// Bytes may have arrived that the runtime was told to forget. It would not wake a reader for them.
+    /// Unread bytes may be left that the runtime has forgotten. It would not wake a reader for them.
     has_forgotten: bool,
 }
 

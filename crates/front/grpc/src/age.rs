@@ -9,8 +9,8 @@ use galatea_frontend::Closing;
 
 use crate::{GrpcOptions, timer};
 
-/// The age at which the server asks a client to reconnect, so that load balancers can assign it anew, and the time that
-/// its calls get then.
+/// The age at which the server asks a client to reconnect, and the time that its calls get then. Load balancers can
+/// then assign the client anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionAge {
     limit: Duration,

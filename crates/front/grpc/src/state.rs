@@ -27,7 +27,7 @@ pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: GrpcOptions,
     pub in_flight: Arc<InFlight>,
-    /// Calls that end with the server or when the client wishes. The exit does not wait for them.
+    /// Calls that end with the server or when the client ends them. The exit does not wait for them.
     pub watches: Arc<InFlight>,
     /// Open inference streams, with requests or without.
     pub streams: Arc<InFlight>,

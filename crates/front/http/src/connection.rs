@@ -146,7 +146,7 @@ async fn refuse(
     Ok(())
 }
 
-/// Sends the response and meanwhile reads and drops the unread rest of the body: some clients read their answer at
+/// Sends the response and meanwhile reads and drops the unread rest of the body. Some clients read their answer at
 /// once, others after they have sent everything. Returns `true` if the connection continues.
 async fn send(
     connection: &Connection,

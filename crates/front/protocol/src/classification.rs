@@ -12,10 +12,10 @@ const MOST_ELEMENTS: usize = 1_000_000;
 /// Returns the `k` highest elements of `tensor` as a BYTES tensor with the same name: `value:index[:label]`, best
 /// first. Equal values keep the order of their index.
 ///
-/// With `is_batched` the first dimension is the batch and each row is ranked by itself, so the shape is `[batch, min(k,
-/// row elements)]`. Otherwise all elements are ranked together, with the shape `[min(k, elements)]`. `label` returns
-/// the text of a class, if it has one. Fails for data types that Triton cannot order (BOOL, FP16, BF16, BYTES), for
-/// data that does not fill the shape, and for more than a million elements.
+/// With `is_batched` the first dimension is the batch and each row is ranked by itself, so the shape is
+/// `[batch, min(k, row elements)]`. Otherwise all elements are ranked together, with the shape `[min(k, elements)]`.
+/// `label` returns the text of a class, if it has one. Fails for data types that Triton cannot order (BOOL, FP16, BF16,
+/// BYTES), data that does not fill the shape, and more than a million elements.
 ///
 /// Takes one pass over the data and, besides the texts, memory for `2 * k` indices.
 pub fn classify<'a>(

@@ -1,5 +1,4 @@
-//! The record of each request for the operator: its line in the access log, the line of a failed request, and the lines
-//! of the verbose levels.
+//! Records each request for the operator: in the access log, in the log if it failed, and at the verbose levels.
 
 mod failures;
 mod recent;
@@ -238,8 +237,8 @@ impl Exchange {
         }
     }
 
-    /// Marks the request as routine, such as a health check or a read of the metrics. Neither the log nor the list of
-    /// recent failures reports it.
+    /// Marks the request as routine, such as a health check or a read of the metrics. The access log has it only if it
+    /// fails; the log and the recent failures never report it.
     pub fn is_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = true;

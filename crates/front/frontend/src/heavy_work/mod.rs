@@ -45,8 +45,8 @@ impl From<HeavyWorkError> for Error {
 
 impl HeavyWork {
     /// The size in bytes from which work belongs here. Work just below it takes many times as long as a hand-over to
-    /// another thread and back, yet is too short for other clients of the thread to notice. The slowest work, numbers
-    /// as text, runs at some 200 MB a second.
+    /// another thread and back. Yet other clients of the thread do not notice it. The slowest work, numbers as text, runs
+    /// at some 200 MB a second.
     pub const MIN_BYTES: usize = 64 << 10;
 
     /// The number of pieces of work that may wait for a thread.

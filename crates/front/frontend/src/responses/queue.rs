@@ -17,8 +17,8 @@ const UNCOUNTED: usize = 64 << 10;
 pub enum ResponseKey {
     /// A request with one answer, sent in the order of the requests. Only the next one in order wakes the receiver's task.
     ///
-    /// These do not count towards the bound: there are no more of them than requests, and the server reads no requests
-    /// from a client that does not read responses.
+    /// These do not count towards the bound, because there is one per request. The server reads no requests from a client
+    /// that does not read responses.
     Ordered(u64),
     /// A request with any number of answers at any time.
     Unordered(u64),

@@ -18,8 +18,8 @@ const HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     Connection: close\r\n\r\n\
     this port speaks HTTPS: put https:// in place of http:// here\n";
 
-/// Answers a client that speaks HTTP without TLS. A gRPC client gets no text: its library does not report one before
-/// the connection is set up, and reconnects thousands of times a second if it was.
+/// Answers a client that speaks HTTP without TLS. A gRPC client gets no answer: its library reports no text of a
+/// connection that never began. If one began and ended with a reason, it reconnects thousands of times a second.
 pub async fn answer(mut socket: Socket, first: u8, protocol: TlsProtocol) {
     if protocol != TlsProtocol::Http || !first.is_ascii_uppercase() {
         return;

@@ -5,7 +5,7 @@ use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
 
 use crate::io::body_error::{BodyError, SizeLimit};
 
-/// A body up to this size in bytes does not count to the budget: the number of connections bounds those.
+/// A body up to this size in bytes does not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;
 /// The most bytes of a chunked body in one read; its buffer grows to this size.
 pub(crate) const READ_BUFFER: usize = 64 << 10;

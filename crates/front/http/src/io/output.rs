@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use galatea_http1::{Encoding, LAST_CHUNK, write_chunk_size};
 use tokio::io::AsyncWrite;
 
-/// A piece up to this size in bytes is copied behind the text before it.
+/// A piece up to this size in bytes is copied into the text.
 const COPIED: usize = 4 << 10;
 /// The waiting bytes from which no more output is accepted.
 const MOST: usize = 64 << 10;

@@ -100,7 +100,7 @@ impl<'c> ReceivedRequest<'c> {
         self.sender.head.framing().length()
     }
 
-    /// Returns the whole body, of at most `limit` bytes; see [`request_body::read`].
+    /// Returns the whole body, of at most `limit` bytes; see [`body::read`].
     pub async fn body(
         &mut self,
         header_length: Option<usize>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_types::{MemoryBudget, MemoryReservation};
 
-/// A shorter piece of a response does not count to the budget: the number of connections bounds those.
+/// A shorter piece of a response does not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;
 
 /// Bytes for a client that count to the budget until they are written.

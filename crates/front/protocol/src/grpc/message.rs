@@ -220,7 +220,7 @@ impl RequestMessage {
 }
 
 /// Returns the bytes of a message that decoding reads: all except those of raw tensors, which are shared unless they
-/// lie in several pieces.
+/// span several pieces.
 pub fn decoding_work(message: &Pieces) -> usize {
     let mut shared = 0;
     for_each_delimited(message, |found, length, is_cut| {
@@ -238,7 +238,7 @@ pub fn count_fields(message: &Pieces, number: u32) -> usize {
     count
 }
 
-/// Calls `see` for each field with a length: number, length, and if it lies in several pieces. Stops where it cannot read.
+/// Calls `see` for each field with a length: number, length, and if it spans several pieces. Stops where it cannot read.
 fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
     let mut rest = message.clone();
     while let Ok((number, wire_type)) = decode_key(&mut rest) {

@@ -1,5 +1,5 @@
-//! Limits on lists and names in a request. Each element of a list takes more memory than its text, so a text with more
-//! elements than any model can use is refused before they are built.
+//! Limits on lists and names in a request. Each element of a list takes more memory than its text. A text with more
+//! elements than any model can use is therefore refused before they are built.
 
 use std::{borrow::Cow, collections::HashSet};
 

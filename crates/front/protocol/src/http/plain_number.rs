@@ -3,7 +3,7 @@
 //! Other forms, and a number at the very end of the text, are left to [`JsonCursor::number`], which also reports every
 //! mistake.
 //!
-//! [`JsonCursor::number`]: super::json::Cursor::number
+//! [`JsonCursor::number`]: super::json::JsonCursor::number
 
 use super::number::{
     POWERS, as_digits, bytes_before, eight_digits, leading_digits, no_digits, quotient,
