@@ -97,7 +97,7 @@ impl Accounts {
 
     pub fn of(&self, peer: Peer, identity: Option<u64>) -> Arc<OneClient> {
         let key = Key::of(peer, identity);
-        // A remainder of 16.
+        // The remainder is below 16, so the index is in bounds.
         let part = &self.parts[self.hasher.hash_one(key) as usize % PARTS];
         let mut clients = part.lock_unpoisoned();
         if let Some(client) = clients.get(&key) {
