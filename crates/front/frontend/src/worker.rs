@@ -18,10 +18,10 @@ use crate::{
     transport::{Opened, Transport},
 };
 
-/// How long connections get to send the rest of their last answer.
+/// The time that connections get to send the rest of their last answer.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// One thread of a front end: a runtime of its own and the connections it was given.
+/// One thread of a front end, with its own runtime and its connections.
 pub(crate) struct Worker<P, T> {
     pub runtime: Runtime,
     pub incoming: mpsc::UnboundedReceiver<AcceptedConnection>,
@@ -30,7 +30,7 @@ pub(crate) struct Worker<P, T> {
 }
 
 impl<P: Protocol, T: Transport> Worker<P, T> {
-    /// Runs until the front end closes. The one that is given the acceptor accepts for all.
+    /// Runs until the front end closes. The worker that gets the acceptor accepts for all workers.
     pub fn run(self, acceptor: Option<Acceptor>) {
         let Self { runtime, mut incoming, service, mut stage } = self;
         runtime.block_on(async {
@@ -55,16 +55,16 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
                 }
             }
             let all_ended = async { while open.join_next().await.is_some() {} };
-            // Connections that stay longer are cut off: their requests had their time already.
+            // Connections that take longer are cut off: their requests had their time already.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, all_ended).await;
         });
-        // A model that is still loading on a blocking thread does not hold up the end.
+        // A model that is still loading on a blocking thread does not delay the end.
         runtime.shutdown_background();
     }
 }
 
 pub(crate) struct ConnectionService<P, T> {
-    /// Of the front end, for the log.
+    /// The name of the front end, for the log.
     pub name: &'static str,
     pub protocol: Arc<P>,
     pub transport: Arc<T>,
@@ -91,7 +91,7 @@ impl<P: Protocol, T: Transport> ConnectionService<P, T> {
             },
             () = closing.wait() => return,
         };
-        // What is written is noted by the socket: a stream may take bytes that the client does not.
+        // The socket records written bytes: a stream may accept bytes that the client does not.
         let noted = activity.clone();
         let stream = InspectReader::new(stream, move |read: &[u8]| {
             noted.has_read(read.len());

@@ -1,4 +1,4 @@
-//! What answers a call, and what tells of it.
+//! The answer of a call, and the record that reports the call.
 
 use std::{
     future,
@@ -22,9 +22,9 @@ pub(crate) type CallOutcome = Result<Response<Content>, Status>;
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 pub(crate) enum Answer {
-    /// In place: no allocation for the call that there are most of.
+    /// Stored in place: the most frequent kind of call needs no allocation.
     Infer(UnaryInfer),
-    /// In a future of its own kind: there may be very many that wait for their messages.
+    /// A future of its own kind, since very many may wait for their messages.
     Other(Pin<Box<dyn Future<Output = CallOutcome> + Send>>),
 }
 
@@ -37,7 +37,7 @@ impl Answer {
         Self::other(future::ready(Err(status)))
     }
 
-    /// The response. A panic in here is the caller's to catch.
+    /// Polls for the response. The caller catches panics.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CallOutcome> {
         match self {
             Self::Infer(infer) => infer.poll(cx),
@@ -47,13 +47,13 @@ impl Answer {
 }
 
 pub(crate) struct Answering {
-    /// Unless it has panicked.
+    /// The answer; `None` after a panic.
     pub answer: Option<Answer>,
     pub told: CallRecord,
 }
 
 impl Answering {
-    /// What panics is dropped while it does: that is how it is told what has become of it.
+    /// An answer that panics is dropped while it unwinds: its record then reports a panic.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Content>> {
         struct PanicGuard<'a>(&'a mut Option<Answer>);
 

@@ -1,4 +1,4 @@
-//! One call, from its head until its response has gone out.
+//! One call, from its head until its response is sent.
 
 use std::{
     pin::Pin,
@@ -18,9 +18,9 @@ use crate::{
     sending::{SendError, Sending},
 };
 
-/// A call. Dropped, or ended because nobody wants the answer any more, it resets its stream and cancels what was asked.
+/// A call. If it is dropped, or ends because nobody wants the answer any more, it resets its stream and cancels its request.
 ///
-/// Not an `async fn`, which would be several times the size: this is moved into its place for every call.
+/// Not an `async fn`, which would be several times the size: it is moved into its place for every call.
 pub(crate) struct Call {
     stage: CallStage,
     respond: SendResponse<Bytes>,
@@ -32,7 +32,7 @@ pub(crate) struct Call {
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 enum CallStage {
     Begun(Option<Request<RecvStream>>),
-    /// Until the server has started.
+    /// Waits until the server has started.
     Waiting(Pin<Box<dyn Future<Output = CallStart> + Send>>),
     Answering(Answering),
     Sending(Sending),

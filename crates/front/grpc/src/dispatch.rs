@@ -1,4 +1,4 @@
-//! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
+//! Dispatches calls to their services. Around each call it counts, refuses while the server exits, and catches panics.
 
 use std::{future::ready, pin::Pin, sync::Arc};
 
@@ -35,11 +35,11 @@ use crate::{
     unread::{Reader, UnreadBytes},
 };
 
-/// What calls are refused with beyond those that wait for the end of the start.
+/// The refusal of calls when too many wait for the server to start.
 const STARTING: &str =
     "Server is starting: models are being loaded, and too many calls wait for them";
 
-/// Whether a call is answered while the server starts.
+/// Returns `true` for calls that are answered while the server starts.
 fn is_health_check(route: Option<Route>) -> bool {
     route.is_some_and(|route| route.access() == Action::Live)
 }
@@ -62,7 +62,7 @@ impl Dispatcher {
         Self { health: HealthService::new(state.clone()), state }
     }
 
-    /// Begins to answer a call on this connection. What is held for it goes into `held`.
+    /// Begins to answer a call on this connection. `held` receives the resources of the call.
     pub fn begin(
         context: &Arc<ConnectionContext>,
         request: Request<RecvStream>,
@@ -194,8 +194,8 @@ impl Dispatcher {
         }
     }
 
-    /// The requests of the call count to the limits of its client; the call itself does, unless it brings inference
-    /// requests, each of which does.
+    /// Counts a call to the limits of its client. An inference call does not count itself, because each of its requests
+    /// does.
     fn count_to_client(
         &self,
         route: Route,
@@ -214,7 +214,7 @@ impl Dispatcher {
         Ok((caller, share))
     }
 
-    /// Whether the client may make the call, as far as its head says; who it is, and how its messages are compressed.
+    /// Checks whether the client may make the call, as far as its head says. Returns the caller and the format of its messages.
     fn check_head<B>(
         &self,
         route: Route,
@@ -241,8 +241,8 @@ impl Dispatcher {
     }
 }
 
-/// A refusal that the client sees: a call that is ended while it sends is reset, and some clients show that instead.
-/// One that may send for ever is refused at once.
+/// Refuses a call so that the client sees the status. A call that is ended while it sends is reset, and some clients
+/// report the reset instead. A stream, which may send for ever, is refused at once.
 fn refuse(
     route: Route,
     request: Request<RecvStream>,
@@ -270,9 +270,9 @@ pub(crate) struct ConnectionContext {
     pub unread: Arc<UnreadBytes>,
 }
 
-/// What a call holds until its response has gone out.
+/// The resources of a call until its response is sent.
 pub(crate) struct CallResources {
-    /// Unless the exit need not wait for it.
+    /// `None` if the exit need not wait for the call.
     pub guard: Option<RequestGuard>,
     pub memory: MemoryReservation,
 }
@@ -291,7 +291,7 @@ impl CallResources {
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 pub(crate) enum CallStart {
-    /// It waits for the server to start.
+    /// Waits for the server to start.
     Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
     Answering(Answering),
     Answered(Response<Content>),
@@ -343,7 +343,7 @@ async fn reflect(
     Ok(response.map(Content::Reflection))
 }
 
-/// What an open call takes, about.
+/// The approximate memory of an open call.
 pub(crate) const CALL_WEIGHT: usize = 4 << 10;
-/// Calls that may be open at a time on all connections.
+/// The most open calls on all connections.
 const MAX_CALLS: usize = 64 << 10;

@@ -16,10 +16,10 @@ use tonic::Status;
 
 use crate::state::{SHUTTING_DOWN, ServerState};
 
-/// How often those who watch are told of changes.
+/// The interval at which watches check for changes.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Bytes of the longest name that is looked for: each call that watches keeps its own.
+/// The longest name in bytes that is looked up, because each watch keeps its own.
 const LONGEST_NAME: usize = 4096;
 /// The names that mean the server itself.
 const SERVICES: [&str; 5] = [
@@ -30,7 +30,7 @@ const SERVICES: [&str; 5] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/// Whether the server is live and ready, or one of its models, by the name that a client asks for.
+/// The health service: liveness and readiness of the server or a model, by the name that a client asks for.
 #[derive(Clone)]
 pub(crate) struct HealthService {
     state: Arc<ServerState>,
@@ -49,7 +49,7 @@ fn status_now(state: &ServerState) -> ServingStatus {
     if is_ready { ServingStatus::Serving } else { ServingStatus::NotServing }
 }
 
-/// `None`: the name is neither a service nor a model.
+/// Returns `None` if the name is neither a service nor a model.
 fn status_of_model(state: &ServerState, name: &str) -> Option<ServingStatus> {
     let is_open = !state.in_flight.is_closed() && state.engine.is_live();
     match state.engine.model(name, None) {
@@ -104,7 +104,7 @@ impl HealthService {
     }
 }
 
-/// What was seen last, for all who watch: readiness is a question to every model.
+/// The last readiness, shared by all watches, because each check asks every model.
 #[derive(Default)]
 struct LastReadiness(Mutex<Option<(Instant, ServingStatus)>>);
 
@@ -122,8 +122,7 @@ impl LastReadiness {
     }
 }
 
-/// The status when the call begins, and each that is another; UNAVAILABLE when the server exits, after which there can
-/// be no other.
+/// A watch: the status when the call begins, then each change. It ends with UNAVAILABLE when the server exits.
 pub(crate) struct HealthWatch {
     state: Arc<ServerState>,
     last: Arc<LastReadiness>,
@@ -140,7 +139,7 @@ impl HealthWatch {
             ready!(self.timer.poll_tick(cx));
             let status = match &self.model {
                 None => self.last.status(&self.state),
-                // It may be loaded later: the call goes on.
+                // The model may be loaded later, so the call continues.
                 Some(name) => {
                     status_of_model(&self.state, name).unwrap_or(ServingStatus::ServiceUnknown)
                 }

@@ -1,4 +1,4 @@
-//! The messages of a call as they come, with bounds on their length, their memory and the time they may take.
+//! The messages of a call as they arrive, with bounds on their length, memory and time.
 
 use std::{
     future::poll_fn,
@@ -32,18 +32,18 @@ pub(crate) type Decompressing = Pin<Box<dyn Future<Output = Result<Message, Stat
 pub(crate) struct Messages {
     body: RecvStream,
     reader: Reader,
-    /// What has come and is no message yet.
+    /// Received bytes that are not yet a message.
     received: Pieces,
-    /// The message that is coming.
+    /// The prefix of the message that is arriving.
     announced: Option<MessagePrefix>,
-    /// That of a unary call, until the request has ended.
+    /// The message of a unary call, until the request has ended.
     only: Option<ReceivedMessage>,
-    /// How messages that are flagged for it are compressed.
+    /// The format of messages with the compressed flag.
     format: Option<CompressionFormat>,
-    /// The message that came last, on another thread.
+    /// The last message, which another thread is decompressing.
     decompressing: Option<Decompressing>,
     max_length: MaxLength,
-    /// Of `received`.
+    /// The reservation for `received`.
     memory: MemoryReservation,
     patience: ReceiveTimeout,
     state: Arc<ServerState>,
@@ -56,7 +56,7 @@ struct MessagePrefix {
 }
 
 impl Messages {
-    /// `format`: of the messages that are flagged as compressed.
+    /// Returns the messages of a call. `format` is that of messages with the compressed flag.
     pub fn new(
         body: RecvStream,
         format: Option<CompressionFormat>,
@@ -79,7 +79,7 @@ impl Messages {
         }
     }
 
-    /// The next message; `None` at the end of the stream. The client may take its time between messages.
+    /// Returns the next message; `None` at the end of the stream. The client may take any time between messages.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, Status>>> {
         loop {
             if let Some(decompressing) = &mut self.decompressing {
@@ -106,7 +106,7 @@ impl Messages {
         }
     }
 
-    /// The one message of a unary call, as it came.
+    /// Returns the only message of a unary call, as received.
     pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReceivedMessage, Status>> {
         loop {
             if self.only.is_none() {
@@ -122,7 +122,7 @@ impl Messages {
         }
     }
 
-    /// The same, decompressed.
+    /// Returns the only message of a unary call, decompressed.
     pub async fn only(mut self) -> Result<Message, Status> {
         match poll_fn(|cx| self.poll_only(cx)).await? {
             ReceivedMessage::Plain(message) => Ok(message),
@@ -159,7 +159,7 @@ impl Messages {
         Ok(Some(ReceivedMessage::Compressed(message, format)))
     }
 
-    /// What stays is counted for what stays.
+    /// Splits the reservation: the taken message keeps its length, and the rest stays with the remaining bytes.
     fn split_memory(&mut self, length: usize) -> MemoryReservation {
         let mut rest = self.memory.sibling();
         rest.grow(self.received.remaining());
@@ -179,22 +179,22 @@ impl Messages {
         Ok(MessagePrefix { length, is_compressed: flag == 1 })
     }
 
-    /// Takes what has come; `false` at the end.
+    /// Receives more bytes; `false` at the end.
     fn poll_more(&mut self, cx: &mut Context<'_>, is_awaited: bool) -> Poll<Result<bool, Status>> {
         let Poll::Ready(data) = self.body.poll_data(cx) else {
             return self.poll_patience(cx, is_awaited);
         };
-        // Trailers of a request mean nothing to gRPC.
+        // gRPC gives no meaning to trailers of a request.
         let Some(data) = data else { return Poll::Ready(Ok(false)) };
         let data = match data {
             Ok(data) => data,
-            // It has said all that it wanted to.
+            // The client has sent everything that it wanted to.
             Err(error) if error.reason() == Some(Reason::NO_ERROR) => {
                 return Poll::Ready(Ok(false));
             }
             Err(_) => return Poll::Ready(Err(Status::cancelled(CUT_OFF))),
         };
-        // Refused only where the call has ended: nothing is waited for then.
+        // Fails only if the call has ended; nothing waits for it then.
         let _ = self.body.flow_control().release_capacity(data.len());
         self.reader.has_read(data.len());
         self.memory.try_grow(data.len()).map_err(over_budget)?;
@@ -218,7 +218,7 @@ impl Messages {
     }
 }
 
-/// Nobody reads it but the log: the client, or the connection, is gone.
+/// Only the log shows this, because the client or the connection is gone.
 const CUT_OFF: &str = "the request was cut off: error reading a body from connection";
 
 fn cut_short() -> Status {

@@ -1,4 +1,4 @@
-//! What a stream sends back for a response, an end without one, or an error.
+//! A reply on a stream: a response, an end without one, or an error.
 
 use std::{
     pin::Pin,
@@ -27,12 +27,12 @@ pub(crate) struct Reply {
     pub weight: usize,
 }
 
-/// What a reply takes beside its tensors and its id, about.
+/// The approximate memory of a reply besides its tensors and its id.
 pub(crate) const REPLY_WEIGHT: usize = 2 << 10;
 
 pub(crate) struct OutgoingReply {
     reply: RenderedReply,
-    /// Bytes of the response that are counted to the stream until it is sent.
+    /// Bytes of the response that count to the stream until it is sent.
     pub size: usize,
 }
 
@@ -41,22 +41,22 @@ enum RenderedReply {
     Rendering(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
-/// A request of a stream whose final response has not come.
+/// A request of a stream whose final response has not arrived.
 pub(crate) struct OpenRequest {
     pub id: String,
     pub told: CallRecord,
-    /// As the client wrote it: empty when it left the choice to the server.
+    /// The version as the client wrote it; empty if the server chose it.
     pub version: String,
     pub running: Arc<Running>,
     pub form: MessageForm,
-    /// The stream ends with the first error of a model.
+    /// Is `true` if the stream ends with the first error of a model.
     pub is_strict: bool,
-    /// Bytes of the request's message.
+    /// The size of the request's message in bytes.
     pub size: usize,
 }
 
 impl OpenRequest {
-    /// The reply of an ordinary model, which answers once.
+    /// Returns the reply of an ordinary model, which answers once.
     pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> OutgoingReply {
         received.response.result.get_or_insert_with(|| Err(Error::unanswered()));
         received.response.is_final = true;
@@ -66,7 +66,7 @@ impl OpenRequest {
         reply.unwrap_or_else(|| OutgoingReply::ready(unanswered())).with_size(size)
     }
 
-    /// The reply; `None` for an end without a response, unless the client asked for those.
+    /// Returns the reply; `None` for an end without a response, unless the client asked for those.
     pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<OutgoingReply> {
         let weight = received.weight();
         let is_final = received.response.is_final;
@@ -131,7 +131,7 @@ impl OutgoingReply {
     }
 }
 
-/// Bytes of the tensors.
+/// Returns the bytes of the tensors.
 fn size_of(response: &Response) -> usize {
     let Some(Ok(response)) = &response.result else { return 0 };
     response.byte_size()
@@ -161,7 +161,7 @@ impl ReplyNames {
         Reply { item, weight }
     }
 
-    /// Without outputs, but with id, model and version as the client wrote them, and marked as every response is.
+    /// Encodes a message without outputs, with the client's id, model and version and the mark that says if it is final.
     fn message(self, error_message: String, is_final: bool) -> Vec<Bytes> {
         let mark = parameter_message(ParameterValue::Bool(is_final));
         let response = ModelInferResponse {
@@ -175,7 +175,7 @@ impl ReplyNames {
     }
 }
 
-/// An error from before the model had the request: it goes with the id alone, also on a strict stream.
+/// Returns the reply for an error before submission. It has the id alone, and does not end a strict stream.
 pub(crate) fn refusal_reply(error: &Error, id: String, form: MessageForm) -> Reply {
     let response = ModelInferResponse { id, ..Default::default() };
     Reply { item: Ok(form.encode(error.message().to_owned(), response)), weight: 0 }

@@ -37,15 +37,15 @@ pub(crate) struct UnaryInfer {
     stage: InferStage,
 }
 
-/// What is waited for. What is done elsewhere is in a box: it is long, and seldom.
+/// The step that this call waits for. Rare steps are boxed because they are large and would make every call larger.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls begin with the large kind")]
 enum InferStage {
     Message(Messages),
     Unpacked(Decompressing),
-    /// Read by another thread.
+    /// Decoding on another thread.
     Decoded(BoxedStep<Result<(Result<Decoded>, Subject)>>),
     Answer(RunningInfer),
-    /// Written, or compressed, by another thread.
+    /// Encoding or compression on another thread.
     Written(BoxedStep<Result<MessageBody, Status>>),
 }
 
@@ -54,7 +54,7 @@ type ModelAnswer = Result<InferResponse>;
 
 struct RunningInfer {
     answer: UnaryAnswer,
-    /// Until the answer is there.
+    /// The request; `None` once the answer has arrived.
     running: Option<Running>,
     deadline: Option<Timer>,
 }
@@ -70,7 +70,7 @@ impl UnaryInfer {
         Self { state, head, sender, told, stage: InferStage::Message(messages) }
     }
 
-    /// The response. Dropped before it is there, it cancels the request.
+    /// Returns the response. Dropping this earlier cancels the request.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Content>, Status>> {
         let answered = ready!(self.poll_answer(cx));
         Poll::Ready(match answered {
@@ -146,7 +146,7 @@ impl UnaryInfer {
         Ok(())
     }
 
-    /// The model has answered. `None`: it is written elsewhere.
+    /// Encodes the answer of the model. Returns `None` if another thread does it.
     fn write(
         &mut self,
         answer: ModelAnswer,

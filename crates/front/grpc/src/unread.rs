@@ -1,4 +1,4 @@
-//! How much of what a connection has received no call has read.
+//! Counts the bytes that a connection has received and no call has read.
 
 use std::sync::{
     Arc, Mutex,
@@ -7,18 +7,18 @@ use std::sync::{
 
 use galatea_types::{LockExt, MemoryBudget, MemoryReservation};
 
-/// Below this nothing is counted to the budget, and above it in steps of this size.
+/// Below this size nothing counts to the budget; above it, bytes count in steps of this size.
 pub(crate) const STEP: usize = 64 << 10;
 
-/// Bytes of calls that were received and that no call has read: they wait in memory, and are counted for it.
+/// Received bytes of calls that no call has read. They wait in memory, and count to the budget.
 ///
-/// What was received for calls that ended early is counted too, until no call is open: it is gone by then.
+/// Bytes of calls that ended early count too until no call is open. By then they are gone.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadBytes {
     received: AtomicUsize,
     read: AtomicUsize,
     readers: AtomicUsize,
-    /// More there cannot be.
+    /// The most bytes that can be unread.
     most: usize,
     /// Bytes in `memory`.
     counted: AtomicUsize,
@@ -26,7 +26,7 @@ pub(crate) struct UnreadBytes {
 }
 
 impl UnreadBytes {
-    /// Of a connection that may have `most` bytes unread.
+    /// Returns the count for a connection that may have `most` unread bytes.
     pub fn new(most: usize, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self { most, memory: Mutex::new(budget.reservation()), ..Self::default() })
     }
@@ -67,7 +67,7 @@ impl UnreadBytes {
     }
 }
 
-/// A call that reads what was received for it.
+/// A call that reads the bytes received for it.
 #[derive(Debug)]
 pub(crate) struct Reader(Arc<UnreadBytes>);
 

@@ -1,4 +1,4 @@
-//! The life of a connection: one request after the other, each answered before the next is read.
+//! The life of a connection: one request after another, each answered before the next is read.
 
 use std::{
     future::poll_fn,
@@ -19,7 +19,7 @@ use crate::{
     state::Connection,
 };
 
-/// Serves one connection until its client ends it, or cannot be understood, or the front end closes.
+/// Serves one connection until its client ends it, sends an invalid request, or the front end closes.
 pub(crate) async fn serve(
     service: &Service,
     connection: &Arc<Connection>,
@@ -54,10 +54,10 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// What the requests of a connection have said about it.
+/// The state of a connection from its requests so far.
 #[derive(Debug)]
 struct ConnectionHistory {
-    /// Of the last request.
+    /// The HTTP version of the last request.
     version: Version,
     keeps_alive: bool,
     has_answered: bool,
@@ -78,8 +78,8 @@ impl ConnectionHistory {
         self.has_answered = true;
     }
 
-    /// Tells the client whether the connection goes on, where that is not what its version has it expect. Returns whether
-    /// it does.
+    /// Tells the client if the connection continues, where its version implies otherwise. Returns `true` if it
+    /// continues.
     fn announce(&self, response: &mut ResponseHead) -> bool {
         const KEEPS: &str = "keep-alive";
         let closes = response.get(names::CONNECTION).is_some();
@@ -95,7 +95,8 @@ impl ConnectionHistory {
     }
 }
 
-/// The next head; `false`: there is none. Where the front end closes, only the first head is waited for, if it has begun.
+/// Reads the next head. Returns `false` if there is none. When the front end closes, it only waits for a first head
+/// that has begun.
 async fn next_head(
     connection: &Connection,
     head: &mut RequestHead,
@@ -119,7 +120,7 @@ async fn next_head(
     .await
 }
 
-/// The answer, unless the client leaves before: it is not worked for any longer then.
+/// Returns the answer. If the client disconnects first, the work on the answer stops.
 async fn answer_unless_gone(
     connection: &Connection,
     mut answer: Pin<&mut impl Future<Output = Response>>,
@@ -145,8 +146,8 @@ async fn refuse(
     Ok(())
 }
 
-/// Sends the response, while the rest of a body that no handler has read is read and dropped: some clients read their
-/// answer at once, others when they have sent all. Returns whether the connection goes on.
+/// Sends the response and meanwhile reads and drops the unread rest of the body. Some clients read their answer at
+/// once, others after they have sent everything. Returns `true` if the connection continues.
 async fn send(
     connection: &Connection,
     activity: &Arc<Activity>,
@@ -199,8 +200,8 @@ fn poll_send(
     }
 }
 
-/// Puts what there is of the body behind what waits to be written, as much as is written at once. Whether more is to be
-/// waited for.
+/// Appends available pieces of the body to the output, as much as is written at once. Returns `true` if more of the
+/// body must be waited for.
 fn take_pieces(
     connection: &Connection,
     context: &mut Context<'_>,

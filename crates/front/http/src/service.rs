@@ -1,4 +1,4 @@
-//! From a request to its response: routing, refusals while the server exits, the panic wall.
+//! From a request to its response: routing, refusals while the server exits, and the panic boundary.
 
 use std::{pin::pin, sync::Arc};
 
@@ -33,7 +33,7 @@ const PROGRAM: &str = product::NAME_SLASH_VERSION;
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
-/// What requests are refused with beyond those that wait for the end of the start.
+/// The refusal of requests when too many wait for the server to start.
 const STARTING: &str =
     "Server is starting: models are being loaded, and too many requests wait for them";
 
@@ -80,7 +80,7 @@ impl Service {
     ) -> Response {
         let _answering = self.state.in_flight.begin();
         let mut received = ReceivedRequest::new(head, activity, connection, &self.state);
-        // Pinned where it is made: it is long, and would be moved else.
+        // Pinned in place: it is large, and would be moved otherwise.
         let response = match &self.content {
             Content::Inference => {
                 let answer = pin!(self.dispatch(&mut received));
@@ -106,7 +106,7 @@ impl Service {
         response
     }
 
-    /// Tells what became of the request; of one that is answered bit by bit its body does, at its end.
+    /// Reports the end of the request. A streamed body does that itself at its end.
     fn tell(&self, received: &mut ReceivedRequest<'_>, response: &mut Response) {
         let mut exchange = std::mem::take(&mut received.exchange);
         let status = response.head.status;
@@ -136,7 +136,7 @@ impl Service {
         }
     }
 
-    /// The same for the paths of a cloud platform.
+    /// Dispatches a request to a path of a cloud platform.
     async fn dispatch_cloud(
         &self,
         front_end: &CloudFrontEnd,
@@ -158,7 +158,7 @@ impl Service {
         }
     }
 
-    /// Calls about many models, which have no route of the ordinary front end.
+    /// Answers calls about many models, which have no route in the ordinary front end.
     async fn answer_models(
         &self,
         models: &SageMakerModels,
@@ -197,7 +197,7 @@ impl Service {
         Some(restricted(unmet))
     }
 
-    /// Of a server that ends, or that starts and has enough requests waiting.
+    /// Returns a refusal if the server shuts down, or if it is starting and enough requests wait.
     async fn refusal(&self, content_type: &'static str) -> Option<Response> {
         let reason = if self.state.in_flight.is_closed() {
             self.state.engine.availability().count_refused_at_exit();
@@ -264,7 +264,7 @@ impl Service {
     }
 }
 
-/// What the request is about, as far as its path says it.
+/// Records the model of the request, as far as its path names it.
 fn note_subject(route: Route<'_>, exchange: &mut Exchange) {
     if let Some(subject) = exchange.asked() {
         match route {

@@ -1,4 +1,4 @@
-//! What the handlers of requests share.
+//! The state that the handlers of requests share.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,25 +14,25 @@ use crate::{
 
 pub(crate) const PROTOCOL: &str = "http";
 
-/// One per server, for all connections.
+/// The state of a server, shared by all connections.
 pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: HttpOptions,
     pub in_flight: Arc<InFlight>,
-    /// Where there is one.
+    /// The console, if it is enabled.
     pub console: Option<Console>,
-    /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
+    /// The media type with the length of a body's JSON, up to the number. `None`: a header has the length.
     pub binary_media_type: Option<&'static str>,
-    /// Whether answers say it by that media type too.
+    /// Is `true` if answers use that media type too.
     pub answers_by_media_type: bool,
 }
 
-/// What the requests of one connection share. It has one at a time.
+/// The state that the requests of one connection share. It has one request at a time.
 pub(crate) struct Connection {
     pub client: Client,
-    /// What its requests count to, where there are limits of clients.
+    /// The account of its requests, if clients have limits.
     pub account: ConnectionAccount,
-    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop: both run in one task.
+    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop. Both run in one task.
     pub io: Mutex<ConnectionIo>,
     /// For responses without an end of their own.
     pub closing: Closing,

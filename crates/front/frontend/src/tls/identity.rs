@@ -1,4 +1,4 @@
-//! What the server shows to be: its chain of certificates and the key, checked against each other.
+//! The identity of the server: its certificate chain and its key, checked against each other.
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 
@@ -17,11 +17,11 @@ use super::{
     files,
 };
 
-/// A chain of certificates whose first is that of the key, and still valid.
+/// A valid certificate chain whose first certificate belongs to the key.
 pub struct Identity {
     certified: Arc<CertifiedKey>,
     pub leaf: CertificateRequirement,
-    /// RSA: about a millisecond where a signature by an elliptic curve takes a thirtieth.
+    /// Is `true` for RSA, whose signature takes about a millisecond; one by an elliptic curve takes a thirtieth of that.
     pub signs_slowly: bool,
 }
 
@@ -35,7 +35,7 @@ impl Identity {
         let signs_slowly = key.algorithm() == SignatureAlgorithm::RSA;
         let certified = Arc::new(CertifiedKey::new(chain, key));
         log_order(&files.certificates, &described);
-        // `certificates` has found one.
+        // `certificates` returns at least one.
         let Some(leaf) = described.into_iter().next() else {
             return Err(unusable(&files.certificates, &"it is empty"));
         };
@@ -86,14 +86,14 @@ fn hint(text: &[u8]) -> &'static str {
     }
 }
 
-/// The key must be that of the first certificate.
+/// Checks that the key belongs to the first certificate.
 fn check_pair(
     files: &TlsFiles,
     described: &[CertificateRequirement],
     key: &Arc<dyn SigningKey>,
 ) -> Result<(), TlsError> {
     let public_key = key.public_key();
-    // A kind of key that says nothing of itself is left to the handshake.
+    // A kind of key that does not expose its public key is left to the handshake.
     let fits = |one: &CertificateRequirement| {
         public_key.as_ref().is_none_or(|own| **own == *one.public_key)
     };
@@ -132,7 +132,7 @@ fn check_dates(file: &Path, leaf: &CertificateRequirement) -> Result<(), TlsErro
     Ok(())
 }
 
-/// Many clients sort out a chain themselves, and some do not.
+/// Warns about a chain in the wrong order: many clients reorder it themselves, and some do not.
 fn log_order(file: &Path, chain: &[CertificateRequirement]) {
     let is_broken = |pair: &&[CertificateRequirement]| match pair {
         [one, next] => one.issuer_name != next.subject_name,

@@ -1,4 +1,4 @@
-//! Certificates that are renewed while the server runs.
+//! Reloads certificates that are renewed while the server runs.
 
 use std::{
     io,
@@ -12,15 +12,15 @@ use std::{
 
 use super::{CurrentConfig, Tls, certificate::date, files::Stamp, load};
 
-/// Between two looks at the files.
+/// The time between two checks of the files.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A certificate is near its end when less is left than this ...
+/// A warning is due when less than this is left of a certificate's validity ...
 const NEAR_END: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// ... or than this part of its whole time, for those that live for hours.
+/// ... or less than this part of it, for certificates that live for hours.
 const NEAR_END_PART: u32 = 5;
 
-/// A thread that looks at the files of certificates, until this is dropped.
+/// A thread that checks the files of certificates until this is dropped.
 pub struct TlsReload {
     orders: Sender<ReloadOrder>,
 }
@@ -36,7 +36,7 @@ enum ReloadOrder {
 }
 
 impl TlsReload {
-    /// Begins to look.
+    /// Starts the checks.
     pub fn start(watched: Vec<Arc<Tls>>) -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
         let body = move || watch(&received, INTERVAL, watched);
@@ -44,7 +44,7 @@ impl TlsReload {
         Ok(Self { orders })
     }
 
-    /// For whoever asks at any time, as a handler of a signal does.
+    /// Returns a handle that can ask for a reload at any time, as a signal handler does.
     pub fn request(&self) -> TlsReloadRequest {
         TlsReloadRequest(self.orders.clone())
     }
@@ -58,9 +58,9 @@ impl Drop for TlsReload {
 }
 
 impl TlsReloadRequest {
-    /// Has the files read, whether they have changed or not. One line tells of each certificate that is in force then.
+    /// Reloads the files, changed or not. One log line names each certificate that is in use then.
     pub fn send(&self) {
-        // After the end of the thread there is nothing to reload.
+        // Once the thread has ended there is nothing to reload.
         let _ = self.0.send(ReloadOrder::Reload);
     }
 }
@@ -86,9 +86,9 @@ enum TimeLeft {
 
 pub(super) struct FilesSnapshot {
     tls: Arc<Tls>,
-    /// At the last look.
+    /// The stamp at the last check.
     seen: Stamp,
-    /// What was tried last, with success or without.
+    /// The stamp at the last attempt, successful or not.
     tried: Stamp,
     told: TimeLeft,
 }
@@ -99,7 +99,7 @@ impl FilesSnapshot {
         Self { tls, seen: stamp.clone(), tried: stamp, told: TimeLeft::Enough }
     }
 
-    /// Takes what the files hold now, if it is new and was the same at the last look: certificate and key are written one
+    /// Loads the files if they are new and did not change since the last check: certificate and key are written one
     /// after the other.
     pub(super) fn again(&mut self) {
         let now = Stamp::of(&self.tls.files);
@@ -124,7 +124,7 @@ impl FilesSnapshot {
                 let current = Arc::new(current);
                 self.tls.current.store(Arc::clone(&current));
                 self.told = TimeLeft::Enough;
-                // Last: who reads the line may count on the new certificate.
+                // Logged last, so that readers of the line can count on the new certificate.
                 current.log("Reloaded");
             }
             Err(error) => log::error!(
@@ -133,7 +133,7 @@ impl FilesSnapshot {
         }
     }
 
-    /// Once when little time is left, once when none is.
+    /// Logs once when little time is left, and once when the certificate has expired.
     fn tell_of_the_end(&mut self) {
         let current = self.tls.current.load();
         let left = left(current.not_before, current.not_after, SystemTime::now());

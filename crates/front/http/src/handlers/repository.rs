@@ -1,5 +1,5 @@
-//! The model repository: index, load, unload. What reads files or waits for a model runs on the
-//! engine's control threads.
+//! The model repository: index, load, unload. Calls that read files or wait for a model run on the engine's control
+//! threads.
 
 use bytes::Bytes;
 use galatea_engine::LoadOverrides;
@@ -37,7 +37,7 @@ pub(crate) async fn load(
     ok_or_failure(load_now(state, name, body).await)
 }
 
-/// The files in the body may be large.
+/// Decodes the body as heavy work, because its files may be large.
 async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
     let body = body?;
     let decode = {
@@ -70,7 +70,7 @@ async fn unload_now(
     let decode = move || protocol::decode_unload(&body);
     let with_dependents = state.options.heavy_work.run_sized(size, decode).await??;
     if with_dependents {
-        // Those may be any models.
+        // Dependents may be any models.
         caller.check(&Action::ControlServer)?;
     }
     state.engine.control().unload(name, with_dependents).await?;

@@ -1,5 +1,4 @@
-//! Who sends a request, whether it may be answered, and whether its client has not enough of the server already: asked
-//! before anything of its body is read.
+//! Admission of requests, before their body is read: authentication, access, and the limits of the client.
 
 use galatea_frontend::{Action, Caller};
 
@@ -12,7 +11,7 @@ use crate::{
     state::ServerState,
 };
 
-/// The refusal of a request whose sender may not do this. `is_page`: browsers show it, whose users type a key.
+/// Returns a refusal if the sender may not do this. `is_page`: a browser shows the answer and lets its user type a key.
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
@@ -27,7 +26,7 @@ pub(crate) fn refusal(
     }
 }
 
-/// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.
+/// Counts the request to the limits of its client until it is answered. Returns a refusal if a limit is reached.
 #[inline]
 pub(crate) fn refusal_by_limits(
     state: &ServerState,
@@ -63,7 +62,7 @@ fn asked(
     }
 }
 
-/// What a browser adds by itself, a page of another site could have had it send.
+/// A page of another site could have caused a request whose credential the browser adds by itself.
 fn admitted(received: &mut ReceivedRequest<'_>, caller: Caller) -> Option<Response> {
     if let Some(identity) = caller.identity() {
         received.exchange.is_by(identity);

@@ -1,6 +1,6 @@
-//! Says where in a request message the bytes are that cannot be read: field and byte.
+//! Locates the bytes of a request message that cannot be read: field and byte.
 //!
-//! Only a message that was refused is read here again, so that a good one costs nothing.
+//! Only a refused message is read again here, so that a good one costs nothing.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ struct Field {
 enum FieldForm {
     Text,
     Bytes,
-    /// Numbers of any length, packed or not.
+    /// Numbers of variable length, packed or not.
     Varints,
-    /// Numbers of so many bytes, packed or not.
+    /// Numbers of this many bytes, packed or not.
     Fixed(usize),
     Message(&'static [Field]),
 }
@@ -72,9 +72,9 @@ const CONTENTS: &[Field] = &[
 /// A place in a request message whose bytes cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WireFault {
-    /// `inputs[0].datatype`; empty where no field is known.
+    /// The path of the field, such as `inputs[0].datatype`; empty if no field is known.
     field: String,
-    /// From the beginning of the message, from 0.
+    /// The offset from the beginning of the message, from 0.
     byte: usize,
     reason: FaultReason,
 }
@@ -100,7 +100,7 @@ impl FaultReason {
     }
 }
 
-/// `inputs[0].datatype, byte 12: ...`
+/// Writes `inputs[0].datatype, byte 12: ...`.
 impl fmt::Display for WireFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.field.is_empty() {
@@ -115,12 +115,12 @@ impl fmt::Display for WireFault {
 }
 
 impl WireFault {
-    /// At byte `byte`, where no field of the request begins.
+    /// Returns the fault at byte `byte`, where no field of the request begins.
     pub fn without_field(byte: usize) -> Self {
         Self { field: String::new(), byte, reason: FaultReason::NoField }
     }
 
-    /// In a field of the request whose value is not there as a whole, or is no sequence of bytes.
+    /// Returns the fault in a field of the request whose value is incomplete or not a sequence of bytes.
     pub fn of_form(number: u32, byte: usize, is_bytes: bool) -> Self {
         let known = REQUEST.iter().find(|field| field.number == number);
         let field = known.map_or("", |field| field.name).to_owned();
@@ -131,7 +131,7 @@ impl WireFault {
         }
     }
 
-    /// In the value of a field of the request, which begins at `start` and is the `index`-th of its number.
+    /// Returns the fault in the value of a request field. The value begins at `start` and is number `index` of its field.
     pub fn of_field(number: u32, index: usize, value: &[u8], start: usize) -> Self {
         let known = REQUEST.iter().find(|field| field.number == number);
         let name = known.map_or("", |field| field.name);
@@ -153,7 +153,7 @@ fn joined(outer: &str, inner: &str) -> String {
 }
 
 impl FieldForm {
-    /// What cannot be read of a value whose bytes begin at `start`.
+    /// Returns the fault in a value whose bytes begin at `start`, if it has one.
     fn fault(&self, value: Value<'_>, start: usize) -> Option<WireFault> {
         let here = |reason| Some(WireFault { field: String::new(), byte: start, reason });
         match (self, value) {
@@ -179,7 +179,7 @@ impl FieldForm {
     }
 }
 
-/// The first fault in a message that begins at `start`.
+/// Returns the first fault in a message that begins at `start`.
 fn fault_in(message: &[u8], known: &[Field], start: usize) -> Option<WireFault> {
     let mut fields = Fields::of(message);
     let mut counts = vec![0_usize; known.len()];

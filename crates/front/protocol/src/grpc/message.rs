@@ -1,4 +1,4 @@
-//! A request message whose fields have been found and checked, and not yet built.
+//! A request message whose fields were found and checked, but not yet built.
 
 use bytes::{Buf, Bytes};
 use galatea_types::Error;
@@ -12,16 +12,16 @@ use super::{
     pieces::Pieces,
 };
 
-/// A request may take this many times its own bytes in memory, those included ...
+/// The most memory of a request, as a multiple of its own bytes, which are included ...
 const MAX_GROWTH: usize = 4;
-/// ... and one that takes no more than this may grow further: a mask of 64-bit integers grows eightfold.
+/// ... and the memory that any request may use: a mask of 64-bit integers grows eightfold.
 const MIN_ALLOWANCE: usize = 16 << 20;
-/// What an input, an output or a raw tensor takes beside its bytes.
+/// The approximate memory of an input, an output or a raw tensor besides its bytes.
 const TENSOR_WEIGHT: usize = 320;
-/// The same of a parameter.
+/// The approximate memory of a parameter.
 const PARAMETER_WEIGHT: usize = 160;
 
-/// Bytes of a name or an id, which stand in messages about the request.
+/// The longest name or id in bytes, because messages about the request contain them.
 const MAX_NAME: usize = 64 << 10;
 
 mod number {
@@ -63,10 +63,10 @@ impl From<MessageError> for Error {
     }
 }
 
-/// The fields of one ModelInferRequest, as slices of the bytes that came.
+/// The fields of one ModelInferRequest, as slices of the received bytes.
 ///
-/// That the message is well-formed has been checked, down to the numbers in packed fields, and what building it will
-/// take is known and bounded: its bytes are trusted no further than that.
+/// The message was checked to be well-formed, down to the numbers in packed fields. The memory for building it is known
+/// and bounded. Nothing else about its bytes is trusted.
 #[derive(Debug, Default)]
 pub struct RequestMessage {
     pub(super) model_name: Bytes,
@@ -79,7 +79,7 @@ pub struct RequestMessage {
     weight: RequestMemory,
 }
 
-/// The bytes that a request takes beside those of its message, against what it may take.
+/// The memory of a request besides its message, compared with the memory that it may use.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestMemory {
     length: usize,
@@ -102,30 +102,30 @@ impl RequestMemory {
 }
 
 impl RequestMessage {
-    /// Finds the fields.
+    /// Finds the fields of a message.
     ///
     /// # Errors
-    /// `Internal` for what is no such message, `InvalidArg` for one that would grow too much.
+    /// `Internal` for bytes that are not such a message, `InvalidArg` for one that would grow too much.
     pub fn read(message: Pieces) -> galatea_types::Result<Self> {
         Ok(Self::find(message)?)
     }
 
-    /// Of the model that is asked.
+    /// Returns the name of the requested model.
     pub fn model_name(&self) -> &str {
         text(&self.model_name)
     }
 
-    /// As the client wrote it: empty where it leaves the choice to the server.
+    /// Returns the version as the client wrote it; empty if the server may choose.
     pub fn model_version(&self) -> &str {
         text(&self.model_version)
     }
 
-    /// Given by the client, empty when absent.
+    /// Returns the client's id; empty if absent.
     pub fn id(&self) -> &str {
         text(&self.id)
     }
 
-    /// Bytes that the decoded request takes at most, beside those of the message.
+    /// Returns the most bytes of the decoded request, besides those of the message.
     pub fn decoded_size(&self) -> usize {
         self.weight.taken
     }
@@ -201,7 +201,7 @@ impl RequestMessage {
         }
     }
 
-    /// How many values of a repeated field there are so far.
+    /// Returns the number of values of a repeated field so far.
     fn count(&self, number: u32) -> usize {
         match number {
             number::PARAMETERS => self.parameters.len(),
@@ -219,8 +219,8 @@ impl RequestMessage {
     }
 }
 
-/// The bytes of a message that reading and decoding it will go through: all but those of raw tensors, which are shared
-/// unless they lie in several pieces.
+/// Returns the bytes of a message that decoding reads: all except those of raw tensors, which are shared unless they
+/// span several pieces.
 pub fn decoding_work(message: &Pieces) -> usize {
     let mut shared = 0;
     for_each_delimited(message, |found, length, is_cut| {
@@ -231,14 +231,14 @@ pub fn decoding_work(message: &Pieces) -> usize {
     message.remaining() - shared
 }
 
-/// How often the field `number`, which has a length, stands in a message of any kind; before it is built.
+/// Counts the field `number`, which has a length, in any message before it is built.
 pub fn count_fields(message: &Pieces, number: u32) -> usize {
     let mut count = 0;
     for_each_delimited(message, |found, _, _| count += usize::from(found == number));
     count
 }
 
-/// Number and length of the fields that have one, and whether they lie in several pieces; to the end of what can be read.
+/// Calls `see` for each field with a length: number, length, and if it spans several pieces. Stops where it cannot read.
 fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
     let mut rest = message.clone();
     while let Ok((number, wire_type)) = decode_key(&mut rest) {
@@ -260,7 +260,7 @@ fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
     }
 }
 
-/// A field that must have a length, and be there as a whole before anything is taken for it.
+/// Returns a field that must have a length and be complete. Nothing is allocated before that is checked.
 fn delimited(wire_type: WireType, message: &mut Pieces) -> Parsed<Bytes> {
     if wire_type != WireType::LengthDelimited {
         return Err(MalformedMessage);
@@ -281,7 +281,7 @@ fn check_name(name: &str) -> Result<(), MessageError> {
     if name.len() <= MAX_NAME { Ok(()) } else { Err(MessageError::LongName) }
 }
 
-/// Of bytes that were checked.
+/// Returns the text of bytes that were checked.
 fn text(bytes: &Bytes) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Request and output parameters. Names that the protocol gives a meaning are checked for their types; of those that
-//! start with `triton_` all but one are refused, and all others are custom parameters.
+//! Request and output parameters. The types of names with a meaning in the protocol are checked. Names that start with
+//! `triton_` are refused, except one. All others are custom parameters.
 
 use std::{num::NonZero, time::Duration};
 
@@ -20,7 +20,7 @@ pub(super) enum ParameterChoice<'a> {
     Uint64(u64),
 }
 
-/// The key and value of one entry of a map of parameters. A value may be missing or be of no kind.
+/// Returns the key and the value of one entry of a map of parameters. A value may be missing or have no kind.
 pub(super) fn entry(message: &[u8]) -> Parsed<(&str, Option<ParameterChoice<'_>>)> {
     let (mut key, mut choice) = ("", None);
     for field in Fields::of(message) {
@@ -49,7 +49,7 @@ fn last_choice(message: &[u8]) -> Parsed<Option<ParameterChoice<'_>>> {
     Ok(choice)
 }
 
-/// Parameters in the order of their names. Of those with the same name the last one counts.
+/// Parameters in the order of their names. Of several with the same name the last one counts.
 #[derive(Debug, Default)]
 pub(super) struct ParameterMap<'a>(Vec<(&'a str, Option<ParameterChoice<'a>>)>);
 
@@ -67,7 +67,7 @@ impl<'a> ParameterMap<'a> {
     }
 }
 
-/// Reads the request's parameters into it. Returns whether the client wants an empty last response.
+/// Sets the request's parameters. Returns `true` if the client wants an empty last response.
 pub(super) fn apply(request: &mut InferRequest, parameters: &ParameterMap<'_>) -> Result<bool> {
     let mut wants_empty_final = false;
     for &(key, choice) in &parameters.0 {
@@ -92,11 +92,11 @@ fn wrong_type(key: &str, expected: &'static str) -> DecodeError {
     DecodeError::ParameterType { key: key.to_owned(), expected }
 }
 
-/// 0 and the empty string mean that the request belongs to no sequence.
+/// Returns the sequence id. 0 and the empty string mean that the request belongs to no sequence.
 fn correlation_id(choice: Option<ParameterChoice<'_>>) -> Result<CorrelationId> {
     match choice {
         Some(ParameterChoice::Int64(0)) => Ok(CorrelationId::None),
-        // The field is unsigned in the model's eyes; the message carries its bits in a signed one.
+        // Models see an unsigned number; the message has its bits in a signed one.
         Some(ParameterChoice::Int64(id)) => Ok(CorrelationId::Number(id.cast_unsigned())),
         Some(ParameterChoice::Text(id)) => Ok(CorrelationId::from_text(id)?),
         _ => Err(wrong_type("sequence_id", "int64_param or string_param.")),
@@ -120,7 +120,7 @@ fn priority(choice: Option<ParameterChoice<'_>>) -> Result<u64> {
     }
 }
 
-/// Microseconds. Triton takes a negative one as an unsigned, that is as an endless one: no timeout.
+/// Returns the time-out in microseconds. Triton reads a negative one as unsigned and thus endless: no time-out.
 fn timeout(choice: Option<ParameterChoice<'_>>) -> Result<Option<Duration>> {
     match choice {
         Some(ParameterChoice::Int64(micros)) => {
@@ -143,12 +143,12 @@ fn custom(key: &str, choice: Option<ParameterChoice<'_>>) -> Result<ParameterVal
     }
 }
 
-/// How many classes the client wants of an output, if it wants classes.
+/// Returns the number of classes that the client wants of an output, if it wants classes.
 pub(super) fn classification(parameters: &ParameterMap<'_>) -> Result<Option<NonZero<u32>>> {
     let Some(choice) = parameters.get("classification") else { return Ok(None) };
     match choice {
         Some(ParameterChoice::Int64(count)) if count > 0 => {
-            // More classes than there can be is as good as all of them.
+            // A number beyond all classes means all of them.
             Ok(NonZero::new(u32::try_from(count).unwrap_or(u32::MAX)))
         }
         Some(ParameterChoice::Int64(_)) => Err(DecodeError::ClassCount),
@@ -156,7 +156,7 @@ pub(super) fn classification(parameters: &ParameterMap<'_>) -> Result<Option<Non
     }
 }
 
-/// A parameter of a response.
+/// Returns a parameter of a response.
 pub fn parameter_message(value: ParameterValue) -> InferParameter {
     use infer_parameter::ParameterChoice;
     let choice = match value {

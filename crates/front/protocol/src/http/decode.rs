@@ -1,4 +1,4 @@
-//! An inference request: JSON header, binary tensors behind it, or raw bytes.
+//! An inference request: a JSON header followed by binary tensors, or raw bytes.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,13 @@ use super::{
 };
 use crate::answer_form::{AnswerForm, AnswerPlan, PlannedOutput};
 
-/// Translates the body of an inference request.
+/// Decodes the body of an inference request.
 ///
-/// The first `header_length` bytes are JSON and the rest are the binary tensors; without the
-/// `Inference-Header-Content-Length` header it is the length of the body. 0 makes the whole body the data of
-/// the model's one input. Binary tensors share the memory of `body`; tensors in shared memory are those of
-/// `regions`.
+/// The first `header_length` bytes are JSON and the rest are the binary tensors. Without the
+/// `Inference-Header-Content-Length` header it is the length of the body. With 0 the whole body is the data of the
+/// model's only input. Binary tensors share the memory of `body`; tensors in shared memory are read from `regions`.
 ///
-/// Fails with the status and text Triton has for the mistake, syntax errors before all others.
+/// Fails with Triton's status and text for the mistake; syntax errors come before all others.
 pub fn decode(
     body: &Bytes,
     header_length: usize,
@@ -40,7 +39,7 @@ pub(super) struct Decoder<'a> {
     pub model: &'a ModelConfig,
     pub version: Option<i64>,
     pub regions: &'a dyn Regions,
-    /// The answer is a line of JSON per response: no place for binary tensors, but one for an empty final response.
+    /// The answer is a line of JSON per response. It has no place for binary tensors, but one for an empty final response.
     pub is_for_lines: bool,
 }
 
@@ -97,7 +96,7 @@ impl Decoder<'_> {
         Ok(Header { cursor, id, parameters, outputs, inputs })
     }
 
-    /// In Triton's order, so that of several mistakes the same one is reported.
+    /// Reads in Triton's order, so that of several mistakes the same one is reported.
     fn read_header(
         &self,
         header: Header<'_>,
@@ -131,17 +130,17 @@ impl Decoder<'_> {
     }
 }
 
-/// The members of the request object: read on the way, but for the parameters, which change the request itself.
+/// The members of the request object. All are read in one pass, except the parameters, which change the request itself.
 struct Header<'a> {
     cursor: JsonCursor<'a>,
     id: Member<Cow<'a, [u8]>>,
-    /// Where their value starts.
+    /// The position of their value.
     parameters: Option<usize>,
     outputs: Member<Vec<PlannedOutput>>,
     inputs: Option<Result<Vec<Tensor>>>,
 }
 
-/// Refuses two inputs of one name.
+/// Refuses two inputs with the same name.
 fn check_unique(request: &InferRequest) -> Result<()> {
     match limits::first_repeated(&request.inputs, |input| &input.name) {
         None => Ok(()),
@@ -152,8 +151,8 @@ fn check_unique(request: &InferRequest) -> Result<()> {
     }
 }
 
-/// Leaves the cursor behind the array. An error of one input is kept, so that what Triton checks first can
-/// be reported first.
+/// Leaves the cursor after the array. An error of one input is kept, so that errors that Triton checks earlier are
+/// reported first.
 fn scan_inputs(cursor: &mut JsonCursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
     let start = cursor.position();
     let mut inputs = Vec::with_capacity(4);

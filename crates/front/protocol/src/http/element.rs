@@ -1,4 +1,4 @@
-//! The elements of a tensor of numbers or booleans in JSON, by type.
+//! The elements of number and boolean tensors in JSON, by type.
 
 use super::{
     json::{JsonCursor, Result},
@@ -6,7 +6,7 @@ use super::{
     plain_number::{PlainNumber, WINDOW},
 };
 
-/// What is wrong with an element. Small, because every element has a result.
+/// The fault of an element. It is small, because every element has a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ElementError {
     Json(JsonError),
@@ -19,23 +19,23 @@ impl From<JsonError> for ElementError {
     }
 }
 
-/// An element that takes `N` bytes in its tensor.
+/// An element with `N` bytes in its tensor.
 pub(super) trait Element<const N: usize>: Sized {
-    /// Reads the value the cursor stands on.
+    /// Reads the value at the cursor.
     fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError>;
 
-    /// The value at the beginning of `text` and how many characters it has, where it is written as it usually is. What
-    /// is taken [`read`](Self::read) takes alike.
+    /// Returns the value at the beginning of `text` and its length in characters, if it has the usual form.
+    /// [`read`](Self::read) accepts the same values.
     fn plain(text: &[u8; WINDOW]) -> Option<(Self, usize)>;
 
-    /// As it stands in the tensor.
+    /// Returns the bytes of the element in the tensor.
     fn bytes(self) -> [u8; N];
 }
 
 macro_rules! integers {
     ($expect:ident, $wide:ident: $($type:ty)*) => { $(
         impl Element<{ size_of::<$type>() }> for $type {
-            /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
+            /// Fails for a value out of range, whose low bits Triton keeps silently: a wrong number is worse than an error.
             fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
                 Self::try_from(cursor.$expect()?).map_err(|_| ElementError::OutOfRange)
             }

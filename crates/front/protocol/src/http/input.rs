@@ -17,7 +17,7 @@ use super::{
     tensor_data::{self, Elements, ExpectedData},
 };
 
-/// Where the data of inputs comes from when it is not in the JSON.
+/// The sources of inputs that are not in the JSON.
 pub(super) struct Sources<'a> {
     pub tail: BinaryTail<'a>,
     pub regions: &'a dyn Regions,
@@ -25,7 +25,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Refuses a body that goes on behind the last tensor.
+    /// Refuses a body that continues after the last tensor.
     pub fn check_used_up(&self) -> Result<()> {
         if self.tail.is_used_up() {
             return Ok(());
@@ -34,15 +34,15 @@ impl Sources<'_> {
     }
 }
 
-/// The binary tensors behind the JSON header, handed out in input order.
+/// The binary tensors after the JSON header, in input order.
 pub(super) struct BinaryTail<'a> {
     pub body: &'a Bytes,
-    /// Where the next tensor starts.
+    /// The position of the next tensor.
     pub next: usize,
 }
 
 impl BinaryTail<'_> {
-    /// The next `size` bytes, or how many are missing.
+    /// Returns the next `size` bytes, or the number of missing ones.
     fn take(&mut self, size: u64) -> Result<Buffer, u64> {
         let available = self.body.len().saturating_sub(self.next);
         let missing = size.saturating_sub(available as u64);
@@ -77,31 +77,31 @@ impl KeptInputs<'_> {
 #[derive(Default)]
 struct InputMembers<'a> {
     name: Member<Cow<'a, [u8]>>,
-    /// `None` for a name that is no data type.
+    /// `None` for a name that is not a data type.
     data_type: Member<Option<DataType>>,
     shape: Member<Shape>,
     parameters: Member<SourceParameters<'a>>,
     data: Member<Buffer>,
 }
 
-/// Where the data of an input comes from, besides `data`.
+/// The parameters of an input that name the source of its data, if it is not in `data`.
 #[derive(Default)]
 struct SourceParameters<'a> {
     binary_data_size: Member<u64>,
     region: RegionParameters<'a>,
 }
 
-/// What an input is, without its data.
+/// The description of an input without its data.
 struct InputDescription<'a> {
     name: &'a [u8],
     data_type: Option<DataType>,
     shape: &'a Shape,
 }
 
-/// Reads the input object the cursor stands on and steps over it. `before` are the inputs that stand before it.
+/// Reads the input object at the cursor and moves past it. `before` are the inputs before it.
 ///
-/// Its data is kept only where the model has such an input and the request has it once. Else it is checked as any
-/// other, for the texts of its errors, and forgotten: the request is refused by the name then.
+/// Its data is kept only if the model has such an input and this is the first with its name. Other data is checked all
+/// the same, for the texts of its errors, and dropped. The request is then refused for the name.
 pub(super) fn decode(
     cursor: &mut JsonCursor<'_>,
     sources: &mut Sources<'_>,
@@ -116,7 +116,7 @@ pub(super) fn decode(
         b"shape" => members.shape.read(cursor, |cursor| read_shape(cursor, b"")),
         b"parameters" => members.parameters.read(cursor, read_source_parameters),
         b"data" => {
-            // Clients write name, type and shape first: one pass then does it. Else it is read later.
+            // Clients write name, type and shape first, so one pass is enough. In another order the data is read later.
             let described = InputDescription::of(&members.name, &members.data_type, &members.shape);
             members.data.read(cursor, |cursor| {
                 described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(DataBeforeShape)
@@ -129,7 +129,7 @@ pub(super) fn decode(
         .map_err(|error| advice::of_input(error, &cursor.at(start), before.len(), sources.model))
 }
 
-/// The data of an input whose name, type or shape has not come.
+/// The error for data before the name, type or shape of its input.
 struct DataBeforeShape;
 
 impl<'a> InputMembers<'a> {
@@ -165,7 +165,7 @@ impl<'a> InputMembers<'a> {
 }
 
 impl<'a> InputDescription<'a> {
-    /// `None` where one of them has not come, or cannot be read.
+    /// Returns `None` if one of them is missing so far, or cannot be read.
     fn of(
         name: &'a Member<Cow<'_, [u8]>>,
         data_type: &Member<Option<DataType>>,
@@ -184,7 +184,7 @@ impl<'a> InputDescription<'a> {
             return Err(DecodeError::TooManyElements { input, shape });
         };
         if count == 0 {
-            // Triton does not look at the data of an empty tensor.
+            // Triton ignores the data of an empty tensor.
             cursor.skip_value()?;
             return Ok(Buffer::default());
         }
@@ -201,7 +201,7 @@ fn text(name: &[u8]) -> String {
     limits::name(name).into_owned()
 }
 
-/// `None` for a name that is no data type.
+/// Returns `None` for a name that is not a data type.
 fn read_data_type(cursor: &mut JsonCursor<'_>) -> Result<Option<DataType>, JsonError> {
     let name = cursor.expect_string()?;
     Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
@@ -232,7 +232,7 @@ fn read_source_parameters<'a>(
     Ok(sources)
 }
 
-/// The data must come from exactly one place.
+/// Checks that the data has exactly one source.
 fn check_one_source(has_data: bool, parameters: &SourceParameters<'_>) -> Result<()> {
     let fields = [
         ("data", has_data),

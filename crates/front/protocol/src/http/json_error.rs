@@ -1,11 +1,11 @@
-//! The errors of the JSON reader. Their texts are those of Triton's parser, which clients match on.
+//! The errors of the JSON reader. Clients match on their texts, which are those of Triton's parser.
 
 use std::fmt;
 
 use galatea_types::Error;
 use thiserror::Error;
 
-/// Deepest nesting of arrays and objects.
+/// The deepest nesting of arrays and objects.
 pub(super) const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum JsonError {
     #[error("failed to parse the request JSON buffer: {fault} at {offset}")]
     Syntax {
         fault: SyntaxFault,
-        /// In bytes from the beginning of the text.
+        /// The offset in bytes from the beginning of the text.
         offset: usize,
     },
     #[error("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})")]
@@ -22,7 +22,7 @@ pub(crate) enum JsonError {
     WrongKind(ExpectedKind),
 }
 
-/// Where a text departs from the syntax.
+/// A fault in the syntax of a text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SyntaxFault {
     #[error("The document is empty.")]
@@ -61,7 +61,7 @@ impl SyntaxFault {
     }
 }
 
-/// The kind of value that was asked for and is not there.
+/// The kind of value that was expected but not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedKind {
     String,

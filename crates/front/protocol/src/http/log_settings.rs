@@ -1,4 +1,4 @@
-//! Bodies of requests about the log settings, and the answer.
+//! The bodies of log settings requests and of their answers.
 
 use galatea_telemetry::logger::{LogChange, LogFormat, LogSettings};
 use serde::Serialize;
@@ -10,15 +10,15 @@ use super::{
     repository::{for_each_member_of, refuse_non_object},
 };
 
-/// The settings a body may name, in the order in which they are looked at, whatever their order in the body.
+/// The settings that a body may name, in the order in which they are checked, whatever their order in the body.
 const NAMES: [&str; 6] =
     ["log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format"];
 
-/// The most verbose level there is: a greater number is this one.
+/// The most verbose level. A greater number means this one.
 const MAX_LEVEL: u64 = i32::MAX as u64;
 
-/// Reads what a request wants changed. As in Triton, what was read before the first mistake is in `change` and is to be
-/// made even if this fails; what is `null` or has another name counts for nothing.
+/// Reads the requested changes. As in Triton, `change` has those before the first mistake, which must be made even if
+/// this fails. Values that are `null` and other names are ignored.
 pub fn decode_log_change(body: &[u8], change: &mut LogChange) -> galatea_types::Result<()> {
     Ok(decode(body, change)?)
 }
@@ -62,7 +62,7 @@ fn format_named(mut value: JsonCursor<'_>) -> Result<LogFormat> {
     LogFormat::named(&name).ok_or(DecodeError::LogFormat(name))
 }
 
-/// The settings in force.
+/// Returns the current settings.
 pub fn log_settings(settings: &LogSettings) -> Vec<u8> {
     #[derive(Serialize)]
     struct Document<'a> {

@@ -1,11 +1,11 @@
-//! Numbers as JSON has them, many at a time.
+//! Writes numbers as JSON text, many at a time.
 //!
-//! A text is written by copies of fixed lengths, the last of which may reach behind its end: a copy whose length is known
-//! only at run time takes several times as long as making the digits.
+//! A text is written by copies of fixed lengths, the last of which may reach beyond its end. A copy whose length is
+//! known only at run time takes several times as long as computing the digits.
 
 use super::float_digits::shortest;
 
-/// Where a number is written: room for the longest, and for what the last copy leaves behind it.
+/// The buffer of a number: room for the longest, and for the bytes that the last copy writes beyond it.
 pub(super) type NumberBuffer = [u8; 32];
 
 /// The same digit eight times.
@@ -20,7 +20,7 @@ fn put<const N: usize>(room: &mut [u8], at: usize, bytes: [u8; N]) {
     }
 }
 
-/// Writes a short text that is there already.
+/// Writes a short existing text.
 #[inline]
 fn put_text(room: &mut NumberBuffer, text: &[u8]) -> usize {
     let length = text.len();
@@ -54,7 +54,7 @@ pub(super) fn write_signed(room: &mut NumberBuffer, value: i64) -> usize {
     digits_at(room, usize::from(value < 0), value.unsigned_abs())
 }
 
-/// Writes a number at `at`, and returns where it ends.
+/// Writes a number at `at`, and returns its end.
 #[inline]
 fn digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let Some(high) = value.checked_div(EIGHT_DIGITS).filter(|&high| high > 0) else {
@@ -71,22 +71,22 @@ fn digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     at + 8
 }
 
-/// A number of eight digits at most, without zeros before it.
+/// Writes a number of at most eight digits without leading zeros.
 #[inline]
 fn first_digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let digits = digits_of(value);
-    // The last digit of zero is written.
+    // For zero the last digit is written.
     let skipped = (digits | 1 << 56).trailing_zeros() / 8;
     put(room, at, ((digits | ZEROS) >> (8 * skipped)).to_le_bytes());
     at + 8 - skipped as usize
 }
 
-/// The digits of a number below 100,000,000, the first of eight in the lowest byte: halves of four digits, pairs, digits.
+/// Returns the digits of a number below 100,000,000, the first of eight in the lowest byte: halves of four digits, pairs, digits.
 #[inline]
 fn digits_of(value: u64) -> u64 {
     let high = value / 10_000;
     let fours = high | ((value - high * 10_000) << 32);
-    // 5243 / 2^19 is 1 / 100 for what has four digits, 103 / 2^10 is 1 / 10 for what has two.
+    // 5243 / 2^19 is 1 / 100 for numbers of four digits, and 103 / 2^10 is 1 / 10 for numbers of two.
     let high = ((fours * 5243) >> 19) & 0x0000_007F_0000_007F;
     let pairs = high | ((fours - high * 100) << 16);
     let high = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
@@ -107,7 +107,7 @@ pub(super) fn write_f32(room: &mut NumberBuffer, value: f32) -> usize {
     }
 }
 
-/// Writes `number` × 10^`unit`, a number of seven to nine digits, at `at`, with a point and at least one digit behind it.
+/// Writes `number` × 10^`unit` at `at`, with a point and at least one digit after it. `number` has seven to nine digits.
 #[inline]
 fn fixed_at(room: &mut NumberBuffer, at: usize, number: u32, unit: i32) -> usize {
     let (number, exponent) = match number {
@@ -115,25 +115,25 @@ fn fixed_at(room: &mut NumberBuffer, at: usize, number: u32, unit: i32) -> usize
         10_000_000..100_000_000 => (number * 10, unit + 7),
         _ => (number, unit + 8),
     };
-    // The first digit is that of 10^exponent.
+    // The first digit has the place value 10^exponent.
     let first = number / EIGHT_DIGITS as u32;
     let others = digits_of(u64::from(number % EIGHT_DIGITS as u32));
     let used = 9 - others.leading_zeros() as usize / 8;
     let others = others | ZEROS;
     let (above, below) = (exponent.max(0) as usize, (-exponent).max(0) as usize);
-    // Below 1 a zero, a point and maybe more zeros come first.
+    // A number below 1 begins with a zero, a point and perhaps more zeros.
     put(room, at, *b"0.000000");
     let start = if below > 0 { at + below + 1 } else { at };
     put(room, start, [b'0' + first as u8]);
     put(room, start + 1, others.to_le_bytes());
-    // Else the digits behind the point are written once more. Behind the shift zeros are to be digits.
+    // Otherwise the digits after the point are written once more. Bytes shifted in must become the digit zero.
     let behind = (others ^ ZEROS).checked_shr(8 * above as u32).unwrap_or_default() | ZEROS;
     put(room, at + above + 1, *b".");
     put(room, at + above + below + 2, behind.to_le_bytes());
     at + (above + 3).max(used + below + 1)
 }
 
-/// As [`write_f32`], for numbers of any type and size; for those that are none the words that Triton has for them.
+/// Like [`write_f32`], for any type and size. Not-a-number and infinities get Triton's words.
 #[inline]
 pub(super) fn write_float(
     room: &mut NumberBuffer,

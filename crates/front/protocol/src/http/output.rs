@@ -1,4 +1,4 @@
-//! The `outputs` of an inference request: which the client wants, and in what form.
+//! The `outputs` of an inference request: the outputs that the client wants, and their forms.
 
 use std::{num::NonZero, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::answer_form::{AnswerForm, PlannedOutput};
 
-/// Reads the array the cursor stands on and steps over it.
+/// Reads the array at the cursor and moves past it.
 pub(super) fn read_all(
     cursor: &mut JsonCursor<'_>,
     regions: &dyn Regions,
@@ -29,7 +29,7 @@ pub(super) fn read_all(
     Ok(outputs)
 }
 
-/// Refuses two outputs of one name.
+/// Refuses two outputs with the same name.
 pub(super) fn check_unique(request: &InferRequest, outputs: &[PlannedOutput]) -> Result<()> {
     match limits::first_repeated(outputs, |output| &output.name) {
         None => Ok(()),
@@ -53,7 +53,7 @@ fn read(cursor: &mut JsonCursor<'_>, regions: &dyn Regions) -> Result<PlannedOut
     Ok(PlannedOutput { name, form })
 }
 
-/// The form that the parameters of an output ask for.
+/// Returns the form that the parameters of an output ask for.
 fn read_form(cursor: &mut JsonCursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
     let (mut is_binary, mut classes) = (None, None);
     let mut region = RegionParameters::default();

@@ -1,4 +1,4 @@
-//! The parameters that put a tensor into shared memory.
+//! The parameters that place a tensor in a shared memory region.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(super) struct RegionParameters<'a> {
 }
 
 impl<'a> RegionParameters<'a> {
-    /// Steps over the value of the parameter `key`, and keeps it if it is one of these.
+    /// Moves past the value of the parameter `key`, and keeps it if it is one of these.
     pub fn read(&mut self, key: &[u8], cursor: &mut JsonCursor<'a>) -> json::Result<()> {
         match key {
             _ if key == REGION.as_bytes() => self.name.read(cursor, JsonCursor::expect_string),
@@ -37,7 +37,7 @@ impl<'a> RegionParameters<'a> {
         self.name.is_there()
     }
 
-    /// The span of the region they name, if they name one. Offset and size are 0 where they are left out.
+    /// Returns the span of the named region, if there is one. A missing offset or size is 0.
     pub fn span(
         self,
         cursor: &JsonCursor<'a>,
