@@ -161,8 +161,8 @@ impl Column {
         }
     }
 
-    /// The columns that there is room for, with their widths; a blank stands between two. Those without any figure are
-    /// given up first, the one that is sorted by never, and it has room for the mark that says so.
+    /// Returns the columns that fit, with their widths; a blank is between two. Columns without figures are left out first. The
+    /// sort column is always kept, with room for its mark.
     pub fn fitting(width: usize, rows: &[&Row], sort: Self) -> Vec<(Self, usize)> {
         let longest = rows.iter().map(|row| printing::line(&row.key.name).chars().count()).max();
         let longest = longest.unwrap_or_default();
