@@ -53,7 +53,7 @@ impl Progress {
         self.left.store(count.unwrap_or(UNLIMITED), Ordering::Release);
     }
 
-    /// Returns true if one more request may be sent.
+    /// Claims one request of the count; returns true if it may be sent.
     pub fn take(&self) -> bool {
         if self.left.load(Ordering::Acquire) == UNLIMITED {
             return true;

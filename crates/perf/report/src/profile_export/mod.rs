@@ -36,8 +36,8 @@ impl<'a, W: Write> ProfileExport<'a, W> {
         Ok(Self { out, source, inputs: HashMap::new(), has_experiments: false })
     }
 
-    /// Writes one point of the search, stable or not. A window begins where the last one ended, so there is one boundary more than
-    /// windows. Periodic concurrency is `Concurrency(1)` with the boundaries 0 and `u64::MAX`.
+    /// Writes one point of the search, stable or not. A window begins where the last one ended, so there is one boundary more
+    /// than windows. Periodic concurrency is `Concurrency(1)` with the boundaries 0 and `u64::MAX`.
     pub fn experiment<'r>(
         &mut self,
         load: LoadPoint,

@@ -71,7 +71,7 @@ fn stabilization(text: &mut String, settings: &Settings) {
     };
     let _ = writeln!(text, "  Using \"{mode}\" mode for stabilization");
     let measure = if settings.calls.asynchronous { "throughput" } else { "latency and throughput" };
-    // No blank before the percentile's unit: perf_analyzer prints it so.
+    // No blank after the percentile: perf_analyzer prints it so.
     let _ = match settings.percentile {
         None => writeln!(text, "  Stabilizing using average {measure}"),
         Some(percentile) => writeln!(text, "  Stabilizing using p{percentile}{measure}"),

@@ -11,8 +11,8 @@ pub struct Answers(pub(super) Vec<Vec<OutputTensor>>);
 /// The largest difference of two servers' answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerDifference {
-    /// For numbers with fractions: the largest difference, as a share of the largest number of the tensor. For other elements: the
-    /// share of those that differ.
+    /// For numbers with fractions: the largest difference, as a share of the largest number of the tensor. For other elements:
+    /// the share of those that differ.
     pub share: f64,
     /// The output with the largest difference.
     pub output: String,

@@ -133,8 +133,8 @@ impl ProbedModel {
         asked.map_err(|error: galatea_types::Error| Failure::generic(error.message()))
     }
 
-    /// Keeps this many requests in flight until the figures agree, or as long as the settings allow. `least`: shortest length of a
-    /// window.
+    /// Keeps this many requests in flight until the figures agree, or as long as the settings allow. `least`: shortest length
+    /// of a window.
     ///
     /// # Errors
     /// If a request fails.

@@ -185,7 +185,7 @@ impl Run<'_> {
         self.points.push(status);
     }
 
-    /// Warns. Only the report has this warning.
+    /// Warns if the tool itself may be the limit. The text report has only this warning about it.
     fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =
