@@ -17,7 +17,7 @@ use self::{figures::Figures, llvm::Llvm};
 use crate::{crates::Crates, demo::SHARED_GRAPH, process};
 
 /// Counts are written while the program runs, so that a server that a test kills is counted too. Processes of one program share
-/// a file, so there are no more files than programs.
+/// a file, so there are as many files as programs at most.
 const COUNTS: &str = "%m%c.profraw";
 
 /// A script that cargo starts instead of the compiler, only for crates of the workspace.

@@ -98,7 +98,7 @@ impl Tree {
         command
     }
 
-    /// Returns the command of `cargo xtask test`, for the copy of the tree.
+    /// Returns a pytest command like that of `cargo xtask test`, for the copy of the tree.
     fn pytest(&self, tests: &[&NamedTest]) -> Result<Command> {
         let mut command = self.command("timeout", "tests/python");
         command

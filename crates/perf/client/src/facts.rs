@@ -11,7 +11,7 @@ pub struct ServerMetadata {
     pub version: String,
     /// Names of the protocol extensions it has.
     pub extensions: Vec<String>,
-    /// The program behind that name, if the server reports it: `galatea 0.1.0`.
+    /// The program with that name, if the server reports it: `galatea 0.1.0`.
     pub implementation: String,
 }
 
@@ -56,7 +56,7 @@ pub struct ModelConfigFacts {
     pub decoupled: bool,
     /// Responses may come from the server's cache.
     pub response_cache: bool,
-    /// Name and version (-1: latest) of each step, in order; empty if it is no ensemble.
+    /// Name and version (-1: latest) of each step, in order; empty if the model is not an ensemble.
     pub ensemble_steps: Vec<(String, i64)>,
     /// Names of inputs that are shape tensors, and of optional ones.
     pub shape_tensors: Vec<String>,

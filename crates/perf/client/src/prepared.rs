@@ -21,7 +21,7 @@ impl PreparedInfer {
     ///
     /// # Errors
     /// If the protocol cannot carry it: JSON has no FP16 and BF16 tensors, no numbers that are not finite and no text that is
-    /// not UTF-8; headers have no line breaks.
+    /// not UTF-8; or if a header has a line break.
     pub fn new(target: &Target, template: &InferTemplate) -> Result<Self> {
         Self::with_id(target, template, None)
     }

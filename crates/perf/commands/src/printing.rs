@@ -94,7 +94,7 @@ pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     }
 }
 
-/// Smallest width of a last column beside the others; a narrower one is below them.
+/// Smallest width of a last column next to the others; a narrower one is below them.
 const LEAST: usize = 24;
 const INDENT: usize = 4;
 

@@ -13,7 +13,7 @@ pub trait LoadGenerator {
     /// Sends requests one after the other until `count` have been answered, keeping no records.
     fn warm_up(&mut self, start: LoadStart, count: u64) -> Result<()>;
 
-    /// Starts the load, or changes it. With a `request_count` exactly so many requests are sent, then none.
+    /// Starts the load, or changes it. With a `request_count` exactly that many requests are sent, then none.
     fn start(&mut self, start: LoadStart, request_count: Option<u64>) -> Result<()>;
 
     /// The first error that stopped a worker.

@@ -49,9 +49,9 @@ pub struct InputInfo {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 where it may vary.
+    /// The shape without the batch dimension; -1 where it may vary.
     pub shape: Vec<i64>,
-    /// It holds a shape, so it has no batch dimension.
+    /// The input holds a shape, so it has no batch dimension.
     pub is_shape_tensor: bool,
     /// A request may leave it out.
     pub optional: bool,
@@ -64,7 +64,7 @@ pub struct OutputInfo {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 where it may vary.
+    /// The shape without the batch dimension; -1 where it may vary.
     pub shape: Vec<i64>,
 }
 

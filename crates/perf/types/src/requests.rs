@@ -27,6 +27,6 @@ pub trait RequestSource: Send + Sync {
 pub struct ExpectedOutput {
     /// The output's name.
     pub name: String,
-    /// As in [`OutputTensor::data`](galatea_client::OutputTensor::data).
+    /// The data, as in [`OutputTensor::data`](galatea_client::OutputTensor::data).
     pub data: bytes::Bytes,
 }

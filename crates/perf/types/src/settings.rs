@@ -317,7 +317,7 @@ pub enum SharedMemory {
 /// The server's metrics endpoint.
 #[derive(Clone, Debug)]
 pub struct MetricsSettings {
-    /// With or without `http://`.
+    /// The endpoint's URL, with or without `http://`.
     pub url: String,
     /// Time between two reads.
     pub interval: Duration,

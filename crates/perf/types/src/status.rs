@@ -38,7 +38,7 @@ pub struct PerfStatus {
     pub overhead_percent: f64,
     /// Requests sent per second, whether they have ended or not.
     pub send_request_rate: f64,
-    /// The windows behind a merged status, oldest first; empty in a window's own status.
+    /// The windows of a merged status, oldest first; empty in a window's own status.
     pub windows: Vec<WindowFigures>,
     /// Latencies from the intended start, rate modes only: sorted.
     pub scheduled_latencies: Vec<Nanos>,

@@ -28,7 +28,7 @@ pub struct Summary {
     pub server_name: String,
     /// The version in the server's metadata.
     pub server_version: String,
-    /// The program behind that name, if the server reports it.
+    /// The program with that name, if the server reports it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server_implementation: String,
     /// `http` or `grpc`.
@@ -156,7 +156,7 @@ pub struct ServerTimes {
 
 impl ServerTimes {
     /// Returns the mean batch size: the items of all executions over all executions. Without batch sizes from the server,
-    /// inferences replace the items. They leave out failed requests, so a mean below one is no answer.
+    /// inferences replace the items. They leave out failed requests: `None` if the mean is below one.
     pub fn batch_size(&self) -> Option<f64> {
         let items = match self.executed_items {
             0 => self.inference_count,

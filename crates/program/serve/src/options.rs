@@ -28,7 +28,7 @@ pub struct ServeOptions {
     pub auth_policy: Option<PathBuf>,
     /// Without a policy, nobody may change the server.
     pub is_hardened: bool,
-    /// Without the repositories, which are opened when the server starts.
+    /// Options of the engine, without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
     /// Model repositories, as given.
     pub repositories: Vec<PathBuf>,

@@ -14,7 +14,7 @@ pub(super) fn prefix(is_compressed: bool, length: usize) -> Option<[u8; PREFIX]>
     Some([u8::from(is_compressed), a, b, c, d])
 }
 
-/// Cuts the data that arrives into messages. A message that lies within one piece is not copied.
+/// Cuts the data that arrives into messages. A message within one piece is not copied.
 #[derive(Default)]
 pub(super) struct MessageReader {
     piece: Bytes,

@@ -72,7 +72,7 @@ fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
 /// Returns the outputs in the first message of an inference response, from pieces of its body: for fuzzing.
 ///
 /// # Errors
-/// If there is no whole message, or it holds tensors that cannot be read.
+/// If the message is not complete, or has tensors that cannot be read.
 #[doc(hidden)]
 pub fn decode_infer_message<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,

@@ -18,7 +18,7 @@ use crate::{
     response_error::ResponseError,
 };
 
-/// A response's message, empty unless it was to be kept.
+/// A response's message, empty if it is not kept.
 struct Answer {
     message: Bytes,
     times: CallTimes,

@@ -25,7 +25,7 @@ use parser::{Malformed, Progress, Response, ResponseParser};
 /// Reads the whole HTTP response to an inference request from `bytes`, as it came from the socket.
 ///
 /// # Errors
-/// If the bytes are no complete response, are an error of the server, or hold tensors that cannot be read.
+/// If the bytes are not a complete response, are an error of the server, or have tensors that cannot be read.
 pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
     let mut buffer = BytesMut::from(bytes);
     let mut parser = ResponseParser::new(true);

@@ -1,4 +1,4 @@
-//! The tensors of an inference response: a JSON header, and binary data behind it.
+//! The tensors of an inference response: a JSON header, followed by binary data.
 
 use bytes::Bytes;
 use galatea_types::{DataType, Result};

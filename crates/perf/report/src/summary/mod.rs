@@ -107,7 +107,7 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
     }
 }
 
-/// `merged`: number of last windows behind the point's figures.
+/// `merged`: number of last windows that the point's figures include.
 fn instability(why: &status::Instability, merged: usize) -> Instability {
     let percent = |ratio: f64| ratio * 100.0;
     let merged_from = why.trials.len().saturating_sub(merged);

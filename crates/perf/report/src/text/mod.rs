@@ -141,8 +141,8 @@ pub fn point(
 /// Most windows of an unstable point that are listed: more would not tell more.
 const MOST_TRIALS: usize = 20;
 
-/// Writes every window of a point that is not stable, those behind the figures, and the reason. perf_analyzer's report does not
-/// have this.
+/// Writes the last windows of a point that is not stable, marks those in the figures, and gives the reason. perf_analyzer's
+/// report does not have this.
 fn unstable_windows(notation: Notation, status: &PerfStatus) -> String {
     let Some(why) = &status.instability else { return String::new() };
     let mut text = String::from("  Unstable windows:\n");

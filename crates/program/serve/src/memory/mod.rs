@@ -1,5 +1,5 @@
-//! The memory that all requests of clients may use: the flag's share of the machine's memory. Freed memory is returned to the
-//! system.
+//! The memory that all requests of clients may use, from the flag and the machine's memory. It also decides when freed memory
+//! goes back to the system.
 
 mod code_release;
 mod size;

@@ -48,7 +48,7 @@ fn way_out(path: &Path, onnx: Option<&Path>) -> String {
     }
 }
 
-/// Returns the repository that a path stands for.
+/// Returns the repository for a path.
 ///
 /// # Errors
 /// If the path cannot be served; the error has the reason and advice.

@@ -90,7 +90,7 @@ fn names_an_option(word: &str) -> bool {
     rows::<ServeFlags>().any(|row| row.names.long == name)
 }
 
-/// Applies rules about several options, which may come in any order.
+/// Checks and applies options that depend on each other, in any order.
 fn finish(flags: &mut ServeFlags) {
     trace::finish(flags);
     if !flags.is_auto_complete_disabled {

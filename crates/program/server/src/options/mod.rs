@@ -130,7 +130,7 @@ fn hold(environment: &Environment) -> Hold {
     Hold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
 }
 
-/// As in Triton, every value but 1 turns parallel starts off.
+/// Returns true if parallel starts are off. As in Triton, every value but 1 turns them off.
 fn starts_instances_one_by_one(environment: &Environment) -> bool {
     let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
     is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
@@ -149,7 +149,7 @@ fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
 fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
     let has_escaping =
         environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0");
-    // As in https://no-color.org.
+    // Colours follow https://no-color.org.
     let has_colours = environment.text("NO_COLOR").is_none_or(|value| value.is_empty())
         && environment.text("TERM").as_deref() != Some("dumb");
     LogSettings { file: given(log.file), has_escaping, has_colours, ..log }

@@ -21,7 +21,7 @@ const CONFIG: &str = "config.pbtxt";
 #[derive(Debug)]
 pub struct TunedModel {
     pub name: String,
-    /// Its folder in the form of a repository. For a model that is one file it holds links, and lives as long as this value.
+    /// Its folder in the form of a repository. For a model of one file it is a folder of links, which lives as long as this.
     folder: FolderLease,
     /// The folder of its configuration file.
     home: PathBuf,

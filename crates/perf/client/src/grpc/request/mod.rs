@@ -208,7 +208,7 @@ fn put_entry(name: &str, choice: u32, value: u64, out: &mut Vec<u8>) {
     encode_varint(value, &mut room);
     let left = room.len();
     let parameter = parameter.get(..parameter.len() - left).unwrap_or_default();
-    // Each of the two has a key and a length of one byte.
+    // The name and the value each have a key and a length of one byte.
     encode_key(PARAMETERS, WireType::LengthDelimited, out);
     encode_varint((4 + name.len() + parameter.len()) as u64, out);
     put_bytes(1, name.as_bytes(), out);
