@@ -1,7 +1,7 @@
 //! Tasks of the project, run as `cargo xtask <task>`.
 //!
-//! Only orchestration: programs that talk to a running server are written in Python under `tests/` and `examples/`, with the
-//! stock clients, so that the two ends of the wire are from different authors.
+//! Only orchestration: programs that talk to a running server are in Python under `tests/` and `examples/`. They use the stock
+//! clients, so that the two ends of the wire are from different authors.
 
 mod attack;
 mod bench;

@@ -40,8 +40,8 @@ struct Options {
     more: Vec<String>,
 }
 
-/// `[--tier commit|peers|measure|all] [--add] [--against FILE] [--report] [-- OPTIONS]`: words after `--` go to `cargo xtask
-/// test`. With `--add` the figures are those of this run and the earlier ones together.
+/// `[--tier commit|peers|measure|all] [--add] [--against FILE] [--report] [-- OPTIONS]`: words after `--` are for
+/// `cargo xtask test`. With `--add` the figures are those of this run and the earlier ones together.
 pub fn run(args: &[String]) -> Result<()> {
     let options = options(args)?;
     let before = options.against.as_deref().map(Figures::read).transpose()?;

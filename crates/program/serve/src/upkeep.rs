@@ -1,5 +1,5 @@
-//! Regular work of a running server. It removes abandoned requests from the queues, returns the free memory of bursts and code
-//! that only the start needed to the system, records the load of the models, and logs how many log lines were lost.
+//! Regular work of a running server. It removes abandoned requests from the queues and records the load of the models. It also
+//! returns unused memory to the system, after bursts and after the start, and logs the number of lost log lines.
 
 use std::{
     io,
@@ -17,8 +17,8 @@ use galatea_types::MemoryBudget;
 
 use crate::memory::{BudgetRule, CodeRelease, Trimming};
 
-/// Milliseconds between two looks, half a second on average. A fixed interval could be in step with executions and always see
-/// a queue in the same state. A look costs microseconds if there is nothing to do.
+/// Milliseconds between two looks, half a second on average. In step with executions of a quarter of a second each, looks
+/// would always see a queue at the same point. A look costs microseconds if there is nothing to do.
 const INTERVAL_MS: Range<u64> = 400..600;
 
 /// A thread that does this work until the value is dropped.

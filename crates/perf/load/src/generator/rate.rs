@@ -26,8 +26,8 @@ use super::{
 /// A request that leaves later than this after its time counts as delayed, as in perf_analyzer.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// The rate modes of one worker: a dispatcher that waits for the next moment of the schedule, and a pool of senders,
-/// each a task with a connection and one request at a time. The pool grows to the largest number needed at once.
+/// The rate modes of one worker. A dispatcher waits for the next moment of the schedule. A pool of senders, each a task with a
+/// connection and one request at a time, grows to the largest number needed at once.
 pub struct Rate {
     worker: Rc<Worker>,
     senders: RefCell<SenderPool>,

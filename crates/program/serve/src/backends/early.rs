@@ -22,9 +22,9 @@ const MOST_LOOKED_AT: usize = 64;
 /// The usual file of an ONNX model.
 const ONNX_FILE: &str = "model.onnx";
 
-/// Runs `server` on a thread of its own, and does the longest steps of its start on the first thread of the process, whose
-/// heap in the C library grows in larger steps. If that fails, the server does them when it needs them. The process does not
-/// end before they are done: an exit while a library is opened is not safe.
+/// Runs `server` on a thread of its own, and does the longest steps of its start on the caller. The caller is the first
+/// thread of the process, whose heap in the C library grows in larger steps. If that fails, the server does them later. The
+/// process does not end before they are done: an exit while a library is opened is not safe.
 pub fn beside<T: Send + 'static>(
     mut options: ServeOptions,
     server: impl FnOnce(ServeOptions) -> T + Send + 'static,
