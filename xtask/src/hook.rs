@@ -1,4 +1,4 @@
-//! `cargo xtask hook`: the hook by which git refuses a commit whose subject is too long.
+//! `cargo xtask hook`: installs a git hook that refuses a commit with a long subject.
 
 use std::{fs, process::Command};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Most characters of a commit's first line.
+/// Most characters of a commit's subject.
 const MOST: usize = 72;
-/// Name of the hook; git gives it the file of the message.
+/// Name of the hook; git passes it the file of the message.
 const NAME: &str = "commit-msg";
 
 /// Installs the hook, or checks the message in the file that an argument names.

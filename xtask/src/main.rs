@@ -1,7 +1,7 @@
 //! Tasks of the project, run as `cargo xtask <task>`.
 //!
-//! Orchestration only: what talks to a running server is written in Python under `tests/` and
-//! `examples/`, with the stock clients, so that nothing of ours stands on both ends of the wire.
+//! Only orchestration: programs that talk to a running server are in Python under `tests/` and `examples/`. They use the stock
+//! clients, so that the two ends of the wire are from different authors.
 
 mod attack;
 mod bench;

@@ -1,4 +1,4 @@
-//! Comments open with the subject or the verb: few begin with a word such as "What", which hides who does what.
+//! Comments begin with the subject or the verb. Few begin with a word such as "What", which hides who does it.
 
 use anyhow::Result;
 

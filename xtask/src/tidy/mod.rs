@@ -28,8 +28,7 @@ use anyhow::{Result, bail};
 
 use self::source::Workspace;
 
-/// Prints that all is well, or fails with every fault there is, a line each. `--record` lowers the counts that are allowed to
-/// what there is today.
+/// Prints success, or fails with all faults, one per line. `--record` lowers the allowed counts to those of today.
 pub fn run(args: &[String]) -> Result<()> {
     match args {
         [] => check(),

@@ -18,7 +18,7 @@ const LIST: Ratchet = Ratchet {
 };
 const MOST_LINES: usize = 150;
 const MOST_WORDS: usize = 40;
-/// Pages that a program writes, or that are tables which a test reads.
+/// Pages that a program writes, and tables that a test reads.
 const TABLES: [&str; 4] = ["docs/flags.md", "docs/metrics.md", "docs/config.md", "docs/compat.md"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -39,7 +39,7 @@ pub fn record(workspace: &Workspace) -> Result<()> {
     LIST.record(&counts(workspace))
 }
 
-/// What users read. Decision records tell history and are no pages.
+/// Returns the pages for users. Decision records are history, and not pages.
 fn pages(workspace: &Workspace) -> impl Iterator<Item = &SourceFile> {
     let is_page = |path: &str| {
         let below = path.strip_prefix("docs/").unwrap_or(path);
@@ -61,7 +61,7 @@ fn long_sentences(page: &str) -> usize {
     blocks.iter().map(|text| text.split(['.', '!', '?', ':']).filter(is_long).count()).sum()
 }
 
-/// The text of each paragraph and list item in one line; code blocks, tables and headings are none.
+/// Returns each paragraph and list item as one line; code blocks, tables and headings are left out.
 fn paragraphs(page: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut is_code = false;

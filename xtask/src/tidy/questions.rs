@@ -1,4 +1,4 @@
-//! A name that begins with `is_`, `has_` or `was_` asks: such a function changes nothing.
+//! A function whose name begins with `is_`, `has_` or `was_` changes nothing.
 
 use super::source::Workspace;
 
@@ -16,7 +16,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     found.collect()
 }
 
-/// The text of each function that is named as a question, from `fn` to where its body begins.
+/// Returns the text of each such function, from `fn` to the start of its body.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     let starts = QUESTIONS.iter().flat_map(|question| text.match_indices(question));
     starts.map(|(at, _)| {

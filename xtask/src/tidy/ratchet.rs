@@ -1,4 +1,4 @@
-//! Counts that only fall: a list of what is still allowed, one line for each file, which no change may raise.
+//! Lists of faults that are still allowed, with a count for each file. No change may raise a count.
 
 use std::{collections::BTreeMap, fs};
 
@@ -6,24 +6,24 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// How many faults each file has.
+/// Number of faults in each file.
 pub type Counts = BTreeMap<String, usize>;
 
-/// A file that lists how many faults of one kind each source file may still have.
+/// A file with the number of faults of one kind that each source file may still have.
 pub struct Ratchet {
     /// Path of the list below the root of the checkout. Each line is a count, a space and a path.
     pub list: &'static str,
     /// The comment at the top of the list, lines that begin with `#`.
     pub head: &'static str,
-    /// Names the faults in the middle of a sentence, as in "3 waits by real time".
+    /// The noun of the faults within a sentence, as in "3 waits by real time".
     pub faults: &'static str,
-    /// Says how to mend one.
+    /// Advice for correcting one.
     pub advice: &'static str,
 }
 
 impl Ratchet {
-    /// Compares the counts of today with the list: a file with more faults than listed is a fault, and so is one with
-    /// fewer, because the list has to fall with it.
+    /// Compares the counts of today with the list. More faults than listed are a fault, and so are fewer, because the list must
+    /// fall too.
     pub fn compare(&self, found: &Counts) -> Vec<String> {
         match self.read() {
             Ok(listed) => self.differences(found, &listed),
@@ -31,7 +31,7 @@ impl Ratchet {
         }
     }
 
-    /// Writes the counts of today, of which none may be higher than the list allows. Without a list it begins one.
+    /// Writes the counts of today, which must not be higher than the list allows. Makes the list if there is none.
     pub fn record(&self, found: &Counts) -> Result<()> {
         let path = process::root().join(self.list);
         if path.exists() {

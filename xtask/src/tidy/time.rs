@@ -1,7 +1,7 @@
 //! Tests own their clocks: places in tests that sleep or read the real time are counted, and their number only falls.
 //!
-//! For Rust, clippy refuses the calls (`disallowed-methods` in clippy.toml); here the exceptions are counted, and loops that
-//! wait by hand. For Python the calls themselves are. The counts that are allowed stand in the list of [`LIST`].
+//! In Rust, clippy refuses the calls (`disallowed-methods` in clippy.toml); here the exceptions and loops that wait by hand are
+//! counted. In Python the calls themselves are counted. [`LIST`] names the list of allowed counts.
 
 use anyhow::Result;
 
@@ -19,7 +19,7 @@ const LIST: Ratchet = Ratchet {
     faults: "places that sleep, read the real time or wait in a loop",
     advice: "wait with `eventually`, or move a clock",
 };
-/// Names in the code of a Rust test that count: an exception from the lint, and what a loop waits with.
+/// Tokens in a Rust test that count: an exception from the lint, and calls with which a loop waits.
 const RUST: [&str; 4] = ["disallowed_methods", "yield_now", "park_timeout", "spin_loop"];
 /// Calls in a Python file that count.
 const PYTHON: [&str; 8] = [
@@ -32,14 +32,14 @@ const PYTHON: [&str; 8] = [
     "time.perf_counter_ns(",
     "from time import",
 ];
-/// What waits for all others, and what measures times and proves nothing by them.
+/// Files that wait for all others, or that measure times without judging by them.
 const FREE: [&str; 4] = [
     "crates/shared/test-support/",
     "tests/python/waiting.py",
     "tests/bench/",
     "xtask/src/tidy/time.rs",
 ];
-/// Where the tests of a source file begin that has them at its end.
+/// The start of the tests at the end of a source file.
 const TESTS_OF_FILE: [&str; 2] = ["#[cfg(test)]\nmod ", "#[cfg(all(test"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {

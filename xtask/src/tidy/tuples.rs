@@ -1,4 +1,4 @@
-//! Arguments have types of their own: no parameter of a function is taken apart as a tuple.
+//! Arguments have their own types: no parameter of a function is a destructured tuple.
 
 use super::source::Workspace;
 
@@ -13,7 +13,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     found.collect()
 }
 
-/// Whether a line is a parameter of a function by itself, and that parameter a tuple of names.
+/// Returns true if a line is a parameter of a function, and that parameter is a tuple of names.
 fn is_tuple_argument(line: &str) -> bool {
     let Some(names) = line.trim_start().strip_prefix('(') else { return false };
     let Some((names, kind)) = names.split_once("): (") else { return false };

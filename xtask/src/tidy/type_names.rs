@@ -2,7 +2,7 @@
 
 use super::source::Workspace;
 
-/// Participles, adverbs and figures of speech that once were names of types here.
+/// Participles, adverbs and figures of speech that were names of types here.
 const REFUSED: &[&str] = &[
     "Answering",
     "Announced",
@@ -121,7 +121,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     found.collect()
 }
 
-/// The name of the type that a line declares.
+/// Returns the name of the type that a line declares.
 fn type_name(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.strip_prefix("pub ").unwrap_or(line);

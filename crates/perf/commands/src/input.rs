@@ -1,4 +1,4 @@
-//! The inputs of a request: what is typed, matched with what the model takes.
+//! The inputs of a request: typed values, matched with the inputs of the model.
 
 use galatea_client::{InputData, InputTensor, TensorMetadata};
 use galatea_types::{Shape, suggest};
@@ -9,7 +9,7 @@ use crate::{
     value::{self, ValueError, WantedValue},
 };
 
-/// Why the inputs do not fit the model.
+/// The reason why the inputs do not fit the model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("the model has no input '{name}'{hint}; it has {known}")]
@@ -28,11 +28,11 @@ pub(crate) enum InputError {
     Shape { input: String, wanted: String, reason: ShapeError },
 }
 
-/// What a model takes.
+/// The inputs of a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ModelInput<'a> {
     pub inputs: &'a [TensorMetadata],
-    /// Names of inputs that may be left out.
+    /// Names of inputs that a request may leave out.
     pub optional: &'a [String],
     /// Names of inputs that are pictures, and their format in the configuration.
     pub formats: &'a [(String, String)],
@@ -40,7 +40,7 @@ pub(crate) struct ModelInput<'a> {
 }
 
 impl ModelInput<'_> {
-    /// How a picture lies in the input: as the command line says, else the configuration.
+    /// Returns the layout of an image input: from the command line, else from the configuration.
     fn picture(&self, input: &str) -> PictureOptions {
         let format = self.formats.iter().find(|(name, _)| name == input);
         let layout = match (self.picture.layout, format.map(|(_, format)| format.as_str())) {
@@ -52,7 +52,7 @@ impl ModelInput<'_> {
     }
 }
 
-/// The inputs, and what there is to tell about them.
+/// Returns the inputs, and notes about them for the user.
 pub(crate) fn inputs(
     typed: &[String],
     taken: &ModelInput<'_>,
@@ -79,7 +79,7 @@ pub(crate) fn inputs(
     }
 }
 
-/// `INPUT0 INT32 [-1,16]`
+/// Returns a text such as `INPUT0 INT32 [-1,16]`.
 pub(crate) fn describe(tensor: &TensorMetadata) -> String {
     format!("{} {} {}", tensor.name, tensor.data_type, shape::text(&tensor.shape))
 }

@@ -1,19 +1,19 @@
-//! From the number of elements that are given, or the nesting of JSON, to the shape of an input.
+//! Completes the shape of an input from the number of its elements, or the nesting of its JSON.
 
 use galatea_types::Shape;
 
-/// What is known about the shape of a value.
+/// The known part of a value's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KnownShape {
-    /// So many elements, in a row.
+    /// A number of elements, in a row.
     Count(usize),
     /// Lists within lists.
     Nested(Vec<i64>),
-    /// As many as the model wants: one where it takes any number.
+    /// Any number that the model wants: one where it accepts any.
     Any,
 }
 
-/// Why a value does not fit the wanted shape.
+/// The reason why a value does not fit the wanted shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ShapeError {
     #[error("{given} given; {fix}")]
@@ -26,7 +26,7 @@ pub(crate) enum ShapeError {
     TooLarge,
 }
 
-/// `wanted` has -1 where any size will do.
+/// Completes the shape. `wanted` has -1 where any size is possible.
 pub(crate) fn complete(wanted: &[i64], given: &KnownShape) -> Result<Vec<i64>, ShapeError> {
     match given {
         KnownShape::Any => Ok(wanted.iter().map(|&size| if size < 0 { 1 } else { size }).collect()),
@@ -35,7 +35,7 @@ pub(crate) fn complete(wanted: &[i64], given: &KnownShape) -> Result<Vec<i64>, S
     }
 }
 
-/// A batch of one need not be written.
+/// Completes a nested shape. A batch dimension of one may be left out.
 fn nested(wanted: &[i64], shape: &[i64]) -> Result<Vec<i64>, ShapeError> {
     let fits = |wanted: &[i64]| {
         wanted.len() == shape.len()
@@ -77,7 +77,7 @@ fn elements(count: usize) -> String {
     format!("{count} element{}", if count == 1 { "" } else { "s" })
 }
 
-/// `[2,16]`
+/// Returns a text such as `[2,16]`.
 pub(crate) fn text(shape: &[i64]) -> String {
     Shape::from(shape).to_string()
 }

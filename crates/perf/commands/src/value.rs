@@ -1,4 +1,4 @@
-//! The value of an input as it is typed: numbers, JSON, a text, a file, `zeros` or `random`.
+//! The typed value of an input: numbers, JSON, a text, a file, `zeros` or `random`.
 
 use std::{
     fs::File,
@@ -16,15 +16,15 @@ use crate::{
     shape::KnownShape,
 };
 
-/// The longest file that is read, and the longest input that is made, in bytes.
+/// Longest file that is read, and longest input that is made, in bytes.
 const LIMIT: usize = 256 << 20;
 
-/// Elements in their wire form, and what is known of their shape.
+/// Elements in their wire form, and the known part of their shape.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Elements {
     pub data: Vec<u8>,
     pub given: KnownShape,
-    /// Something to tell about the file.
+    /// A note about the file for the user.
     pub note: Option<String>,
 }
 
@@ -34,16 +34,16 @@ impl Elements {
     }
 }
 
-/// What the value is for.
+/// The input that a value is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedValue<'a> {
     pub data_type: DataType,
-    /// -1 where any size will do.
+    /// The shape, with -1 where any size is possible.
     pub shape: &'a [i64],
     pub picture: PictureOptions,
 }
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ValueError {
     #[error("'{text}' is no {data_type}")]
@@ -70,7 +70,7 @@ pub(crate) enum ValueError {
     Audio(#[from] AudioError),
 }
 
-/// Reads a value of this type, but for `zeros` and `random`.
+/// Reads a value of this type, except `zeros` and `random`.
 pub(crate) fn read(text: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     if let Some(path) = text.strip_prefix('@') {
@@ -89,13 +89,13 @@ pub(crate) fn read(text: &str, wanted: &WantedValue<'_>) -> Result<Elements, Val
     }
 }
 
-/// So many elements, zero or random; of BYTES empty texts or random letters.
+/// Makes zero or random elements; of BYTES empty texts or random letters.
 pub(crate) fn fill(
     count: usize,
     data_type: DataType,
     is_random: bool,
 ) -> Result<Vec<u8>, ValueError> {
-    // A BYTES element has its length before it, and eight letters if it is random.
+    // A BYTES element has a 4-byte length before it, and eight letters if it is random.
     let bytes = count.checked_mul(data_type.byte_size().unwrap_or(12));
     let bytes = bytes.filter(|&bytes| bytes <= LIMIT).ok_or(ValueError::TooLong)?;
     if !is_random {
@@ -128,7 +128,7 @@ fn file(path: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     }
 }
 
-/// Whether a file of this ending can only be a row of bytes to the input: its contents would never fit.
+/// Returns true if a file with this ending can only be a row of bytes to the input: its contents would never fit.
 fn is_opaque(ending: &str, wanted: &WantedValue<'_>) -> bool {
     let is_picture = || picture::takes_pictures(wanted.shape, &wanted.picture);
     wanted.data_type == DataType::Uint8
@@ -139,14 +139,14 @@ fn is_opaque(ending: &str, wanted: &WantedValue<'_>) -> bool {
         }
 }
 
-/// Whether a file of any length is a value of the input as it lies on the disk.
+/// Returns true if the input accepts the unchanged bytes of a file of any length.
 fn takes_any_bytes(wanted: &WantedValue<'_>) -> bool {
     wanted.data_type == DataType::Uint8
         && wanted.shape.contains(&-1)
         && wanted.shape.iter().all(|&size| matches!(size, -1 | 1))
 }
 
-/// The bytes of a file whose ending promised something else, and a note that says so.
+/// Returns the bytes of a file whose contents do not fit, and a note about it.
 fn whole(
     bytes: &[u8],
     reason: &ValueError,
@@ -168,7 +168,7 @@ fn bounded(file: impl Read) -> io::Result<Vec<u8>> {
 
 const ENDINGS: &[&str] = &["json", "txt", "bin", "npy", "png", "jpg", "jpeg", "wav"];
 
-/// How a file is read, by its name; what comes from another program by how it begins.
+/// Returns the ending that decides how a file is read. Standard input is recognized by its first bytes.
 fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
     if path == "-" {
         return Some(match bytes {
@@ -193,7 +193,7 @@ fn contents(bytes: &[u8], ending: &str, wanted: &WantedValue<'_>) -> Result<Elem
             texts(text.split(|&byte| byte == b'\n'))
         }
         "txt" => numbers(&String::from_utf8_lossy(bytes), data_type),
-        // As it is: the model decodes it.
+        // The model decodes the bytes.
         _ if is_bytes => texts([bytes].into_iter()),
         "npy" => {
             let (data, shape) = npy::read(bytes, data_type)?;
@@ -220,7 +220,7 @@ fn raw(bytes: Vec<u8>, data_type: DataType) -> Result<Elements, ValueError> {
     }
 }
 
-/// A row is completed to the shape that is wanted, other shapes are as they are.
+/// Returns the shape to complete: a row can be completed, other shapes are final.
 fn given(shape: Vec<i64>) -> KnownShape {
     match shape[..] {
         [] => KnownShape::Count(1),
@@ -238,7 +238,7 @@ fn texts<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Elements, Value
     Ok(Elements::new(data, KnownShape::Count(count)))
 }
 
-/// With commas or blanks between them.
+/// Reads numbers with commas or blanks between them.
 fn numbers(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
     let (mut data, mut count) = (Vec::new(), 0);
     for word in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty())

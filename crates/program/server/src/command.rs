@@ -1,4 +1,4 @@
-//! The sub-commands of the program, and the names it can be started under.
+//! The sub-commands of the program, and the names that start it.
 
 use std::{env, path::Path, process::ExitCode};
 
@@ -55,7 +55,7 @@ const VERSION: &str = concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n");
 /// Runs the program with its arguments, its own name first.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
-    // The variables of this process: read here, and passed to the code that needs them.
+    // The environment of this process is read here, and passed to the code that needs it.
     let environment = &env::vars_os().collect::<Environment>();
     let mut words: Vec<String> = arguments.collect();
     match Path::new(&program).file_name().and_then(|name| name.to_str()) {
@@ -109,7 +109,7 @@ fn serve(program: &str, words: Vec<String>, others: Words, environment: &Environ
     }
 }
 
-/// `None` when the help is asked for.
+/// Returns the options of `serve`; `None` if the user asks for the help.
 fn serve_options(
     words: Vec<String>,
     others: Words,
@@ -119,7 +119,7 @@ fn serve_options(
     flags.map(|flags| options::from_flags(flags, environment)).transpose()
 }
 
-/// SageMaker gives `serve` as the argument of an image whose entry point is this command.
+/// Runs the SageMaker command. SageMaker passes `serve` as the argument of an image whose entry point is this command.
 fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {
     let mut words = words.into_iter().peekable();
     words.next_if(|first| first == "serve");
@@ -137,7 +137,7 @@ fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environmen
     }
 }
 
-/// A command that asks a server, with the credential of the environment.
+/// Runs a command that asks a server, with the credential of the environment.
 fn client(
     words: Vec<String>,
     environment: &Environment,
@@ -166,10 +166,10 @@ fn perf_command(program: &str, words: Vec<String>, environment: &Environment) ->
     ExitCode::from(exit as u8)
 }
 
-/// The exit code of the commands that ask a server, where they were not understood.
+/// The exit code of these commands for a wrong command line.
 const WRONG_COMMAND_LINE: u8 = 2;
 
-/// What a view on the terminal may use.
+/// Returns the settings of the terminal for a view.
 fn look(environment: &Environment) -> TerminalSettings {
     let terminal = environment.get("TERM").unwrap_or_default();
     TerminalSettings {
@@ -179,7 +179,7 @@ fn look(environment: &Environment) -> TerminalSettings {
     }
 }
 
-/// One line, and where to read on. The whole help would push the one line that matters off the screen.
+/// Prints one line and where to read more. The whole help would push the important line off the screen.
 fn refuse(program: &str, others: Words, error: &FlagError) -> ExitCode {
     let advice = advice::for_serve(error, others).unwrap_or_default();
     let words = if others == Words::Paths { " [PATH...]" } else { "" };

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, opened again when it has to be.
+//! An HTTP/1.1 connection that is opened again when needed.
 
 use std::{
     io::{self, IoSlice},
@@ -22,7 +22,7 @@ use crate::{
     transport::{Route, Transport},
 };
 
-/// Free capacity that every read has, and the most that is set aside for what a response announces.
+/// Free capacity of every read, and the most that is reserved for an announced response.
 const MIN_READ: usize = 4 << 10;
 const INITIAL_READ: usize = 32 << 10;
 const MAX_READ: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct HttpConnection {
     scratch: Vec<u8>,
 }
 
-/// Why an attempt failed, and whether anything of a response had come.
+/// The reason why an attempt failed, and `began`: part of a response had come.
 struct Failure {
     began: bool,
     error: Error,
@@ -71,7 +71,7 @@ impl HttpConnection {
         Ok(Reply { times, outputs })
     }
 
-    /// Any other request. `path` is what follows the target's base path.
+    /// Sends another request. `path` follows the target's base path.
     pub async fn exchange(
         &mut self,
         method: &str,
@@ -83,7 +83,7 @@ impl HttpConnection {
         Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
     }
 
-    /// Sends a request whose response is read by somebody else, from the connection that this gives.
+    /// Sends a request and returns the connection, from which the caller reads the response.
     pub async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Transport> {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&json_body(body));
@@ -193,7 +193,7 @@ impl HttpConnection {
     }
 }
 
-/// The rest of a request that has this body.
+/// Returns the rest of a request with this body.
 fn json_body(body: &str) -> String {
     format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }

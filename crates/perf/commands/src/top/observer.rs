@@ -1,4 +1,4 @@
-//! Looks at a server again and again: its statistics, its index of models, its page of metrics.
+//! Reads a server's statistics, its index of models and its metrics page at intervals.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{error::CommandError, session};
 
-/// The longest page of metrics that is read, in bytes.
+/// Longest metrics page in bytes.
 const PAGE_LIMIT: usize = 16 << 20;
-/// A server may read its whole repository to answer: it is not asked at every look.
+/// Time between two reads of the index. A server may read its whole repository for one.
 const INDEX_EVERY: Duration = Duration::from_secs(5);
-/// For one look, in seconds.
+/// Timeout of one look, in seconds.
 const DEFAULT_TIMEOUT: f64 = 10.0;
-/// Rates of a shorter time are noise.
+/// Shortest interval for a rate, in seconds; rates over less are noise.
 const SHORTEST: f64 = 0.001;
 
 /// Asks one server.
@@ -33,7 +33,7 @@ pub(crate) struct Observer {
     connector: Connector,
     limit: Duration,
     metrics: MetricsAddress,
-    /// For metrics that are encrypted.
+    /// TLS settings for `https://` metrics.
     tls: Tls,
     link: Option<ServerConnection>,
     before: Option<ObservedCounts>,
@@ -44,7 +44,7 @@ struct MetricsAddress {
     is_guessed: bool,
 }
 
-/// A server that answers.
+/// A connection to a server that answers.
 struct ServerConnection {
     admin: Admin,
     server: String,
@@ -52,7 +52,7 @@ struct ServerConnection {
     index_at: Option<Instant>,
 }
 
-/// What one look has found.
+/// The counts of one look.
 struct ObservedCounts {
     at: Instant,
     models: BTreeMap<ModelKey, SeenCounters>,
@@ -81,10 +81,10 @@ impl Observer {
         self.target.url()
     }
 
-    /// Looks once.
+    /// Reads everything once.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not answer in time.
+    /// If the server cannot be reached, or does not answer in time.
     pub async fn look(&mut self) -> Result<Observation, CommandError> {
         let limit = self.limit;
         let looked = tokio::time::timeout(limit, self.attempt()).await;
@@ -92,7 +92,7 @@ impl Observer {
             Err(CommandError::Late { url: self.target.url(), seconds: limit.as_secs_f64() })
         });
         if looked.is_err() {
-            // What is counted when it is there again may be of another server.
+            // After a pause the counts may be those of another server.
             self.link = None;
             self.before = None;
         }
@@ -140,7 +140,7 @@ impl Observer {
         }
     }
 
-    /// A credential that goes to the server encrypted does not go in the clear to a port that nobody named.
+    /// Returns true if headers go to the metrics port. Credentials sent over TLS never go in the clear to a guessed port.
     fn sends_headers_for_metrics(&self) -> bool {
         self.target.tls.is_none() || !self.metrics.is_guessed
     }
@@ -214,7 +214,7 @@ impl ServerConnection {
         Ok(Self { admin, server, index: Ok(Vec::new()), index_at: None })
     }
 
-    /// Asks again after a time, and where a model is there that the index has not as ready.
+    /// Reads the index again after a time, or when it does not have a loaded model as ready.
     #[expect(
         clippy::disallowed_methods,
         reason = "what was read is fresh for a while, in real time"
@@ -244,7 +244,7 @@ impl ServerConnection {
     }
 }
 
-/// Whether the server is not there, and not only without this call.
+/// Returns true if the server is gone, rather than only unable to answer this call.
 fn is_away(error: &Error) -> bool {
     error.code() == Code::Unavailable
 }
@@ -255,13 +255,13 @@ fn metrics_url(given: &str) -> String {
     format!("{given}{path}")
 }
 
-/// Triton's port, on the same host.
+/// Returns the URL at Triton's metrics port, on the same host.
 fn guessed(target: &Target) -> String {
     let target = Target { port: 8002, base_path: String::new(), tls: None, ..target.clone() };
     format!("http://{}/metrics", target.authority())
 }
 
-/// The page was made after the statistics: it counts no fewer requests, of every model that has had any.
+/// Returns true if the page, read after the statistics, counts at least their requests for every model that has any.
 fn is_of_same_server(page: &Page, statistics: &[ModelStatistics]) -> bool {
     statistics.iter().filter(|model| model.success.count > 0).all(|model| {
         let key = ModelKey { name: model.name.clone(), version: model.version.clone() };
@@ -273,7 +273,7 @@ fn has_quantiles(model: &ModelFigures) -> bool {
     model.p99_ns.is_some() || model.has_summary || model.requests != Default::default()
 }
 
-/// Counters of statistics are preferred: they have batch sizes, and nanoseconds.
+/// Joins the counters. Those of statistics have priority: they have batch sizes, and nanoseconds.
 fn joined(
     statistics: Result<Vec<ModelStatistics>, String>,
     page: BTreeMap<ModelKey, ModelFigures>,
@@ -295,7 +295,7 @@ fn joined(
     models.collect()
 }
 
-/// Those that are counted, and those that the index alone has.
+/// Returns the versions that have counters, and those that only the index has.
 fn rows(
     look: &ObservedCounts,
     before: Option<(&ObservedCounts, f64)>,

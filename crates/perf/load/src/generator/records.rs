@@ -13,7 +13,7 @@ use galatea_client::CallTimes;
 use galatea_perf_types::record::{CallTotals, Nanos, RequestRecord};
 use galatea_types::LockExt;
 
-/// Records and sums of one worker. Its lock is held for a push or a swap, never longer.
+/// Records and sums of one worker. Its lock is held only for a push or a swap.
 #[derive(Debug, Default)]
 pub struct WorkerRecords {
     collected: Mutex<CollectedRecords>,
@@ -39,7 +39,7 @@ impl WorkerRecords {
         }
     }
 
-    /// `times`: of a unary call.
+    /// Adds a record. `times`: of a unary call.
     pub fn push(&self, record: RequestRecord, times: Option<&CallTimes>) {
         if self.is_paused.load(Ordering::Relaxed) {
             return;
@@ -57,7 +57,7 @@ impl WorkerRecords {
 
     pub fn take_records(&self) -> Vec<RequestRecord> {
         let mut collected = self.collected();
-        // The next window will hold about as many.
+        // The next window will hold about as many records.
         let room = Vec::with_capacity(collected.records.len());
         mem::replace(&mut collected.records, room)
     }
@@ -82,7 +82,7 @@ fn add(totals: &mut CallTotals, times: &CallTimes) {
     totals.receive_ns += nanos(times.end.saturating_duration_since(times.first_byte));
 }
 
-/// Turns moments of the monotonic clock into Unix nanoseconds, with one offset for a whole run.
+/// Converts moments of the monotonic clock to Unix nanoseconds, with one offset for a whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
     start: Instant,

@@ -1,4 +1,4 @@
-//! From checked options to [`Settings`].
+//! Converts checked options to [`Settings`].
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,7 +21,7 @@ pub fn settings(given: GivenOptions) -> Result<Settings, OptionError> {
         percentile: given.percentile.and_then(|percentile| u8::try_from(percentile).ok()),
         calls: Calls { asynchronous: calls.asynchronous || calls.streaming, ..calls },
         tls: match protocol {
-            // The URL decides, as with libcurl.
+            // The URL decides, as in libcurl.
             Protocol::Http => has_https(&url).then_some(given.https),
             Protocol::Grpc => given.uses_grpc_tls.then_some(given.grpc_tls),
         },
@@ -46,7 +46,7 @@ fn load(given: &GivenOptions) -> Result<Load, OptionError> {
     })
 }
 
-/// Intervals are one load: there is nothing to search.
+/// Returns the search. Intervals are one load, so there is nothing to search.
 fn search(given: &GivenOptions) -> Search {
     if given.intervals_file.is_some() { Search::Linear } else { given.settings.search }
 }
@@ -78,7 +78,7 @@ fn metrics(url: &str, given: &GivenOptions) -> Option<MetricsSettings> {
     })
 }
 
-/// The host of a URL, as it stands there: IPv6 with its brackets.
+/// Returns the host of a URL as written: IPv6 with its brackets.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);

@@ -1,6 +1,6 @@
-//! The command line: perf_analyzer's, and a few options of our own.
+//! The command line: perf_analyzer's, and a few options that it does not have.
 //!
-//! A table ([`table`]) has what each option takes, what it does to [`given::GivenOptions`] and how the help describes it;
+//! A table ([`table`]) has each option's values, its effect on [`given::GivenOptions`] and its help;
 //! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
@@ -29,15 +29,15 @@ use galatea_perf_types::{
 
 use self::{error::OptionError, given::GivenOptions};
 
-/// The perf_analyzer whose command lines, texts and files these are.
+/// The version of perf_analyzer whose command lines, texts and files are used.
 pub const PERF_ANALYZER_VERSION: &str = "2.50.0";
 
-/// What a command line asks for. Texts end with a newline.
+/// The request of a command line. Texts end with a newline.
 #[derive(Debug)]
 pub enum ParsedOptions {
     /// The help text.
     Help(String),
-    /// The version, of perf_analyzer and of this one.
+    /// The versions of perf_analyzer and of this program.
     Version(String),
     /// A measurement with these settings.
     Run(Box<Settings>),
@@ -45,10 +45,10 @@ pub enum ParsedOptions {
 
 const HELP_WIDTH: usize = 100;
 
-/// Reads the words after the program's name, as users would type that name (`perf_analyzer`, `galatea perf`).
+/// Reads the words after the program's name. `program` is that name as users type it (`perf_analyzer`, `galatea perf`).
 ///
-/// Warnings go to the console's error side. The message of a failure is whole: the error, and on a line of its
-/// own where to find the help.
+/// Warnings go to the console's error side. The message of a failure is complete: the error, and a line that points to the
+/// help.
 pub fn parse(
     program: &str,
     arguments: impl Iterator<Item = String>,
@@ -98,12 +98,12 @@ fn help_text(program: &str) -> String {
     help::<GivenOptions>(&heading, HELP_WIDTH)
 }
 
-/// What the table says, for texts about all commands.
+/// Returns the options of the table, for texts about all commands.
 pub fn outline() -> Vec<OptionOutline> {
     outline_of::<GivenOptions>()
 }
 
-/// perf_analyzer's version stands where it prints it itself, for tools that parse it.
+/// Returns the version. perf_analyzer's is at the place where it prints it, for tools that parse it.
 fn version() -> String {
     format!(
         "Perf Analyzer Version {PERF_ANALYZER_VERSION} (galatea {})\n",

@@ -1,5 +1,4 @@
-//! Checks of options against each other. The order of the checks is perf_analyzer's, so that of several faults the
-//! same one is reported.
+//! Checks of options against each other, in perf_analyzer's order. Of several errors, the same one is reported.
 
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;
@@ -87,7 +86,7 @@ fn calls(given: &GivenOptions) -> Outcome {
         given.settings.calls.asynchronous && given.settings.calls.forced_sync,
         "Cannot specify --async and --sync simultaneously.",
     )?;
-    // perf_analyzer checks this only when it has reached the server.
+    // perf_analyzer checks this only after it has reached the server.
     refuse_if(
         given.settings.calls.streaming && given.settings.calls.forced_sync,
         "can not use streaming with synchronous API",
@@ -181,7 +180,7 @@ fn request_count(given: &GivenOptions) -> Outcome {
         has_several(given.concurrency),
         "request-count not supported with multiple concurrency values in one run",
     )?;
-    // Whole requests of the rate, as perf_analyzer compares them.
+    // Compared with the rate's whole requests, as in perf_analyzer.
     refuse_if(
         given.rate.is_some_and(|range| count < range.start as u64),
         "request-count can not be less than request-rate",

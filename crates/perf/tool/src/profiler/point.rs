@@ -1,4 +1,4 @@
-//! One point of the search: windows until three agree, then its report.
+//! Measures one point of the search: windows until three agree, then its report.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,10 @@ use super::{
     window::{PointState, WindowOutcome},
 };
 
-/// What the search needs to know of a point.
+/// The facts about a point that the search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PointVerdict {
-    /// Stable, and within the latency limit.
+    /// The point is stable, and within the latency limit.
     pub meets_limit: bool,
     pub is_stable: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct PointVerdict {
 /// The verdict on the windows of a point.
 enum PointOutcome {
     Stable(Box<PerfStatus>),
-    /// The last windows, which do not agree, and why that is so.
+    /// The last windows, which do not agree, and the reason.
     Unstable(Vec<PerfStatus>, Instability),
 }
 
@@ -35,7 +35,7 @@ impl Run<'_> {
     pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<PointVerdict> {
         let mut point = PointState::new(load);
         if self.opened.is_none() {
-            // What ended before belongs to the last point.
+            // Requests that ended before belong to the last point.
             drop(self.parts.load.take_records());
         }
         let measured = self.windows(&mut point);
@@ -103,7 +103,7 @@ impl Run<'_> {
         Ok(PointOutcome::Unstable(windows, why))
     }
 
-    /// With asynchronous calls the latency may grow for as long as the load is more than the server can take.
+    /// With asynchronous calls the latency may keep growing while the load exceeds the server's capacity.
     fn accept_throughput_alone(&mut self, history: &History) -> bool {
         let settings = self.parts.settings;
         if !settings.calls.asynchronous || !history.has_stable_throughput(settings.stability) {
@@ -140,7 +140,7 @@ impl Run<'_> {
         }
     }
 
-    /// The words of perf_analyzer, and beyond it what was measured.
+    /// Reports an unstable point in the words of perf_analyzer, and adds the measurements.
     fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus], why: Instability) {
         self.warn_of_unstable(load);
         // Counters that do not fit together leave the point without figures; it has failed anyway.
@@ -164,7 +164,7 @@ impl Run<'_> {
         ));
     }
 
-    /// In whole milliseconds, as the limit is.
+    /// Compares in whole milliseconds, like the limit.
     fn is_within_limit(&mut self, status: &PerfStatus) -> bool {
         match self.parts.settings.latency_limit {
             Some(limit) if status.stabilizing_latency_ns / 1_000_000 >= limit => {
@@ -185,7 +185,7 @@ impl Run<'_> {
         self.points.push(status);
     }
 
-    /// The report only has the warning.
+    /// Warns if the tool itself may be the limit. The text report has only this warning about it.
     fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =
@@ -200,7 +200,7 @@ impl Run<'_> {
         ));
     }
 
-    /// The window of a fixed number of requests ends at a full second, so that its throughput may be too low.
+    /// Notes an idle end. The window of a fixed number of requests ends at a full second, so its throughput may be too low.
     fn note_idle_end(&mut self, status: &PerfStatus) {
         let busy: u64 = status.client.latencies.iter().sum();
         let LoadPoint::Concurrency(concurrency) = status.load else { return };

@@ -1,4 +1,4 @@
-//! Which points to measure.
+//! Chooses the points to measure.
 
 use galatea_perf_types::{
     failure::{Exit, Failure, Result},
@@ -14,7 +14,7 @@ pub(super) trait Level: Copy + PartialOrd {
     const ZERO: Self;
     fn plus(self, step: Self) -> Self;
     fn minus(self, other: Self) -> Self;
-    /// The middle, as the type divides.
+    /// Returns the middle, with the division of the type.
     fn middle(self, other: Self) -> Self;
     /// Warms the server up, and starts the load.
     fn start(self, run: &mut Run<'_>) -> Result<()>;
@@ -97,7 +97,7 @@ fn profile<L: Level>(run: &mut Run<'_>, level: L) -> Result<PointVerdict> {
     run.measure_point(level.point())
 }
 
-/// Goes on for as long as points are stable and within the limit.
+/// Continues while points are stable and within the limit.
 fn linear<L: Level>(
     range: Range<L>,
     mut measure: impl FnMut(L) -> Result<PointVerdict>,
@@ -110,7 +110,7 @@ fn linear<L: Level>(
         verdict = measure(level)?;
         level = level.plus(range.step);
     }
-    // A run that got no further than one unstable point has found nothing.
+    // A run with only one point, which is unstable, has found nothing.
     if first.is_stable || first.meets_limit {
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn linear<L: Level>(
     Err(Failure { exit: Exit::Unstable, message })
 }
 
-/// Narrows the range down to `step` around the point where the limit is met.
+/// Narrows the range to `step` around the point at which the limit is met.
 fn binary<L: Level>(
     range: Range<L>,
     mut measure: impl FnMut(L) -> Result<PointVerdict>,

@@ -1,4 +1,4 @@
-//! `galatea serve`: from checked options to a running server, and to its exit code.
+//! `galatea serve`: runs a server with checked options, and returns its exit code.
 
 mod guide;
 mod invitation;
@@ -12,7 +12,7 @@ use galatea_telemetry::logger::{self, LogSettings};
 
 pub use self::guide::{StartTexts, StartedServer};
 
-/// Serves until a signal asks it to stop. A `guide` has words for people in place of those of the log.
+/// Serves until a signal asks it to stop. A `guide` has texts for people that replace those of the log.
 pub fn run(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> ExitCode {
     let served = start_log(&options.log).and_then(|()| {
         galatea_serve::install_panic_hook();
@@ -20,7 +20,7 @@ pub fn run(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> ExitCod
             .context("failed to start a thread")?
     });
     let code = served.unwrap_or_else(|error| {
-        // Also when the log is off or goes to a file: the person who started the server has to see it.
+        // Printed even if the log is off or goes to a file: the person who started the server must see it.
         logger::print(log::Level::Error, &format!("error: {error:#}"));
         ExitCode::FAILURE
     });

@@ -1,4 +1,4 @@
-//! What people read: a row for each engine, and which to choose.
+//! The report for people: a row for each engine, and a recommendation.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use galatea_serve::Table;
 
 use super::{candidate::Candidate, measured::Measured};
 
-/// An engine, and what became of it.
+/// An engine, and its outcome.
 pub struct Row {
     pub candidate: Candidate,
     pub outcome: Result<Outcome, String>,
 }
 
-/// Of an engine that was measured.
+/// The outcome of an engine that was measured.
 pub struct Outcome {
     pub measured: Measured,
     pub agreement: Agreement,
 }
 
-/// How its answers compare with those of the first engine that could be measured.
+/// The result of comparing its answers with those of the first engine that could be measured.
 pub enum Agreement {
-    /// Others are compared with it.
+    /// The engine with which others are compared.
     IsCompared,
-    /// Within the tolerance.
+    /// The difference is within the tolerance.
     Agrees(AnswerDifference),
-    /// Beyond it.
+    /// The difference is above the tolerance.
     Differs { difference: AnswerDifference, tolerance: f64 },
-    /// Other outputs, types or shapes.
+    /// The answers have other outputs, types or shapes.
     Incomparable(String),
 }
 
@@ -49,7 +49,7 @@ impl Agreement {
     }
 }
 
-/// The fastest whose answers are right, by its throughput.
+/// Returns the engine with the highest throughput among those whose answers are right.
 pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &Measured)> {
     let fine = rows.iter().filter_map(|row| {
         let outcome = row.outcome.as_ref().ok().filter(|outcome| outcome.agreement.is_fine())?;
@@ -58,7 +58,7 @@ pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &Measured)> {
     fine.max_by(|(_, one), (_, other)| one.most.throughput.total_cmp(&other.most.throughput))
 }
 
-/// The table of all, with a line break at both ends.
+/// Returns the table of all engines, with a line break at both ends.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new([
         "Engine",
@@ -109,7 +109,7 @@ fn milliseconds(time: Duration) -> String {
     number(time.as_secs_f64() * 1e3)
 }
 
-/// Three digits that say something.
+/// Formats a number with three significant digits.
 fn number(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),
@@ -118,7 +118,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Which is fastest, by how much, and the lines that choose it.
+/// Returns the fastest engine, its lead, and the lines that choose it.
 pub fn verdict(rows: &[Row]) -> String {
     let Some((candidate, measured)) = fastest(rows) else {
         return "No engine could be measured.\n".to_owned();

@@ -1,4 +1,4 @@
-//! What `galatea up` says: when it serves, a line to paste and the ways on; when it has ended, what to do next.
+//! The texts of `galatea up`: a command to paste and next steps when it serves, and more after it has ended.
 
 use std::{fs, path::Path};
 
@@ -8,12 +8,12 @@ use crate::{
     up::examples::Example,
 };
 
-/// What is served, as far as words depend on it.
+/// The served models, as far as texts depend on them.
 #[derive(Debug)]
 pub enum ServedText {
     /// One of the examples.
     Example(&'static Example),
-    /// What was named on the command line, as it was written.
+    /// The paths on the command line, as written.
     Own(Vec<String>),
 }
 
@@ -75,7 +75,7 @@ impl StartTexts for ServedText {
 }
 
 impl ServedText {
-    /// Names of the ways on, and what they are.
+    /// Returns titles and texts of the next steps.
     fn ways_on(&self, started: &StartedServer) -> Vec<(&'static str, String)> {
         let mut ways = Vec::new();
         if let Some(console) = &started.console {
@@ -97,7 +97,7 @@ impl ServedText {
     }
 }
 
-/// Something in the folder that can be served, for a command line that fits.
+/// Returns the name of a model in the folder, for an example command.
 fn own_model(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder).ok()?.flatten().take(1000);
     let mut names: Vec<String> = entries

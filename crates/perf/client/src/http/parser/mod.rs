@@ -1,4 +1,4 @@
-//! HTTP/1.1 responses from bytes as they come, without any I/O.
+//! Parser of HTTP/1.1 responses, without any I/O.
 
 use std::mem::MaybeUninit;
 
@@ -8,7 +8,7 @@ use httparse::Status;
 /// Longest head and longest line within a chunked body.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 64;
-/// Most of an error's body that is kept.
+/// Most bytes of an error's body that are kept.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 /// A response that does not follow the protocol.
@@ -34,17 +34,17 @@ pub(crate) enum ParseError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub status: u16,
-    /// Of `Inference-Header-Content-Length`.
+    /// Value of `Inference-Header-Content-Length`.
     pub header_length: Option<usize>,
     pub keep_alive: bool,
-    /// Empty if the parser does not keep it and the status is 200.
+    /// The body; empty if the parser does not keep it and the status is 200.
     pub body: Bytes,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ParseProgress {
     Done(Response),
-    /// How many bytes more are known to be missing, at least 1.
+    /// Number of bytes known to be missing, at least 1.
     More(usize),
 }
 
@@ -65,7 +65,7 @@ struct Head {
 #[derive(Clone, Copy)]
 enum State {
     Head,
-    /// This much of the body has not been taken from the buffer.
+    /// Number of bytes of the body that are still to be taken from the buffer.
     Length(u64),
     ChunkSize,
     ChunkData(u64),
@@ -75,12 +75,12 @@ enum State {
 }
 
 impl ResponseParser {
-    /// `keep_success`: whether the body of a response with status 200 is kept; others always are, to a bound.
+    /// `keep_success`: keep the body of a response with status 200. Other bodies are always kept, up to a bound.
     pub fn new(keep_success: bool) -> Self {
         Self { keep_success, state: State::Head, head: Head::default(), body: BytesMut::new() }
     }
 
-    /// Takes what it can from the buffer. After `Done` the parser must not be used again.
+    /// Takes bytes from the buffer. After `Done` the parser must not be used again.
     pub fn advance(&mut self, buffer: &mut BytesMut) -> Result<ParseProgress, ParseError> {
         loop {
             match self.state {
@@ -106,7 +106,7 @@ impl ResponseParser {
         }
     }
 
-    /// The response that the end of the connection completes.
+    /// Returns the response that the end of the connection completes.
     pub fn end(&mut self, buffer: &mut BytesMut) -> Result<Response, ParseError> {
         match self.state {
             State::UntilClose => {
@@ -117,7 +117,7 @@ impl ResponseParser {
         }
     }
 
-    /// What has come of the body of a response with status 200 since this was asked last.
+    /// Returns the body bytes that arrived since the last call, for a response with status 200.
     pub fn take_success(&mut self) -> Option<BytesMut> {
         (self.head.status == 200 && !self.body.is_empty()).then(|| self.body.split())
     }
@@ -129,12 +129,12 @@ impl ResponseParser {
     fn sized(&mut self, buffer: &mut BytesMut, missing: u64) -> ParseProgress {
         let available = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
         if available >= missing {
-            // Not above `buffer.len()`, which is a usize.
+            // Not above `buffer.len()`, which is a `usize`.
             self.take(buffer, usize::try_from(missing).unwrap_or(usize::MAX));
             return ParseProgress::Done(self.response());
         }
         if self.keep_success {
-            // What is kept stays in the buffer until all of it is there: then it need not be copied.
+            // A body that is kept stays in the buffer until it is complete, so that it need not be copied.
             return ParseProgress::More(usize::try_from(missing - available).unwrap_or(usize::MAX));
         }
         let rest = missing - available;
@@ -143,7 +143,7 @@ impl ResponseParser {
         ParseProgress::More(usize::try_from(rest).unwrap_or(usize::MAX))
     }
 
-    /// One step within a chunked body; `None`: on to the next.
+    /// Does one step within a chunked body; `None`: the caller makes the next one.
     fn chunked(&mut self, buffer: &mut BytesMut) -> Result<Option<ParseProgress>, ParseError> {
         match self.state {
             State::ChunkSize => match httparse::parse_chunk_size(buffer) {
@@ -178,7 +178,7 @@ impl ResponseParser {
         Ok(None)
     }
 
-    /// Header fields behind a chunked body, up to an empty line; nobody needs them.
+    /// Skips header fields after a chunked body, up to an empty line.
     fn trailer(&mut self, buffer: &mut BytesMut) -> Result<ParseProgress, ParseError> {
         while let Some(end) = buffer.iter().position(|&byte| byte == b'\n') {
             let is_last = matches!(buffer.get(..end), Some(b"" | b"\r"));

@@ -5,8 +5,8 @@
 //!  "validation_data": [{"OUT": [1, 2]}, {"OUT": [3, 4]}, {"OUT": [0, 0]}]}
 //! ```
 //!
-//! `data` lists steps of one stream, or lists of steps, one for each stream. Steps are read one by one, so that
-//! next to the file's text and the result only one tensor is in memory.
+//! `data` lists steps of one stream, or lists of steps, one for each stream. Steps are read one by one, so that memory holds
+//! the file's text, the result and only one more tensor.
 
 mod elements;
 mod error;
@@ -32,14 +32,14 @@ use wanted::ExpectedTensor;
 /// The members of an object, unread.
 type UnreadMembers<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The data of one file, by its bytes. Errors name no file.
+/// Reads the data of one file, given as bytes. Errors name no file.
 pub fn read_json(json: &[u8], model: &ModelInfo) -> Result<Dataset> {
     let mut reader = JsonReader::new(model);
     reader.read(json).map_err(bad_data)?;
     reader.finish()
 }
 
-/// Reads files one after the other into the same data.
+/// Reads several files, one after the other, into the same data.
 pub(super) struct JsonReader<'a> {
     inputs: Vec<ExpectedTensor<'a>>,
     outputs: Vec<ExpectedTensor<'a>>,
@@ -49,9 +49,9 @@ pub(super) struct JsonReader<'a> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum TensorForm {
-    /// `data` lists steps. Those of all files are one stream.
+    /// `data` lists steps. The steps of all files form one stream.
     Steps,
-    /// `data` lists streams. Those of all files follow each other.
+    /// `data` lists streams. The streams of all files follow each other.
     Streams,
 }
 
@@ -187,7 +187,7 @@ fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The entries of validation data for so many entries of data.
+/// Returns the entries of validation data, which must be as many as those of data.
 fn aligned(expected: &RawValue, count: usize) -> Result<Vec<&RawValue>, JsonError> {
     list(expected).filter(|expected| expected.len() == count).ok_or(JsonError::Misaligned)
 }

@@ -12,17 +12,17 @@ use super::{
     wanted::ExpectedTensor,
 };
 
-/// Where in the data a step is.
+/// The position of a step in the data.
 pub(super) struct StepReader {
     pub stream: usize,
     pub step: usize,
 }
 
-/// A name that data files have beside tensors: the model a step is meant for.
+/// A name in data files that is not a tensor: the model a step is meant for.
 const MODEL: &str = "model";
 
 impl StepReader {
-    /// In the order of `wanted`; `None` for an optional tensor that is not there.
+    /// Reads a step in the order of `wanted`; `None` for an optional tensor that is absent.
     pub fn read(
         &self,
         step: &RawValue,

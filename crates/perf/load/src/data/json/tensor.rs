@@ -11,7 +11,7 @@ use super::{
     elements::read_elements, error::TensorError, is_list, members, wanted::ExpectedTensor,
 };
 
-/// Shape and data, both checked against what is wanted. The error is what is wrong, not where.
+/// Reads shape and data, and checks both against the wanted ones. The error names no position.
 pub(super) fn read_tensor(
     tensor: &RawValue,
     wanted: &ExpectedTensor<'_>,
@@ -59,7 +59,7 @@ fn read_content(content: &RawValue, data_type: DataType) -> Result<Vec<u8>, Tens
     }
 }
 
-/// Padding may be left out, and line breaks be in between, as some encoders do.
+/// Base64 without padding, or with line breaks, is accepted, as some encoders write it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

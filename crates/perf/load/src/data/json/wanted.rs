@@ -7,10 +7,10 @@ use galatea_types::DataType;
 pub(super) struct ExpectedTensor<'a> {
     pub name: &'a str,
     pub data_type: DataType,
-    /// Without the batch dimension; -1 where it may vary.
+    /// The shape without the batch dimension; -1 where it may vary.
     pub shape: &'a [i64],
     pub optional: bool,
-    /// What is sent must have a shape; what is expected is compared by its bytes.
+    /// Inputs must have a shape. Expected outputs are compared by their bytes.
     pub needs_shape: bool,
 }
 
@@ -20,7 +20,7 @@ impl<'a> ExpectedTensor<'a> {
         Self { name, data_type: *data_type, shape, optional: *optional, needs_shape: true }
     }
 
-    /// Outputs that are not given are not compared.
+    /// Returns the expectation for an output. Outputs that are not given are not compared.
     pub fn output(info: &'a OutputInfo) -> Self {
         let OutputInfo { name, data_type, shape } = info;
         Self { name, data_type: *data_type, shape, optional: true, needs_shape: false }

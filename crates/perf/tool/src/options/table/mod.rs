@@ -1,4 +1,4 @@
-//! The table itself, in perf_analyzer's groups and one of our own.
+//! The option table, in perf_analyzer's groups and one for other options.
 
 mod beyond;
 mod general;

@@ -1,5 +1,5 @@
-//! Options with amounts and places per device: memory pools and limits, which are checked as Triton checks them and have
-//! no effect here, resources and host policies; and a range of ports.
+//! Options with values per device: memory pools and limits, which are checked as in Triton and have no effect here; resources
+//! and host policies; and a range of ports.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
     parts::{Setting, part},
 };
 
-/// `<GPU>:<bytes>`
+/// Checks `<GPU>:<bytes>`.
 pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> Stored {
     let (gpu, bytes) = pair(given, "<GPU>:<bytes>")?;
     part::<i32>(given, gpu)?;
@@ -23,7 +23,7 @@ pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> Sto
     Ok(())
 }
 
-/// `<GPU>:<fraction>`
+/// Checks `<GPU>:<fraction>`.
 pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Stored {
     let (gpu, fraction) = pair(given, "<GPU>:<fraction>")?;
     let gpu: i64 = part(given, gpu)?;
@@ -39,7 +39,7 @@ pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Sto
     Err(refused_setting("model load GPU limit: Invalid argument", &reason))
 }
 
-/// `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means each of them; of two counts the smaller one holds.
+/// Reads `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means all of them; of two counts the smaller one applies.
 pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     const FORM: &str = "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'";
     let (name, amounts) = pair(given, FORM)?;
@@ -49,7 +49,7 @@ pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occu
         [count, device] => (count, device),
         _ => return Err(given.malformed(FORM).into()),
     };
-    // As in Triton, whose counts have no sign: a negative one is more than anybody asks for.
+    // As in Triton, whose counts are unsigned: a negative one is larger than any demand.
     let count = i64::from(part::<i32>(given, count)?).cast_unsigned();
     let device = Some(i64::from(part::<i32>(given, device)?)).filter(|&device| device != -1);
     let is_same = |s: &&mut ResourceSupply| s.name == name && s.device == device;
@@ -63,7 +63,7 @@ pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occu
     Ok(())
 }
 
-/// `<policy>,<setting>=<value>`
+/// Reads `<policy>,<setting>=<value>`.
 pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     const FORM: &str = "'<policy name>,<setting>=<value>'";
     let setting = Setting::parse(given, FORM)?;
@@ -79,7 +79,7 @@ pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) 
     })
 }
 
-/// `<first port>-<last port>`
+/// Reads `<first port>-<last port>`.
 pub(in super::super) fn safe_port_range(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     let range = given.text.split_once('-');
     let (first, last) = range.ok_or_else(|| given.malformed("<first port>-<last port>"))?;
@@ -91,7 +91,7 @@ fn pair<'a>(given: &'a Occurrence, form: &'static str) -> Result<(&'a str, &'a s
     given.text.split_once(':').ok_or_else(|| given.malformed(form))
 }
 
-/// As the library behind Triton's program says it, with the code of its error.
+/// Makes the error in the words of Triton's library, with its error code.
 fn refused_setting(what: &str, reason: &str) -> FlagError {
     FlagError::Rule(format!("setting {what} - {reason}"))
 }

@@ -1,7 +1,7 @@
-//! Options whose values have parts: settings of something (`--backend-config`, `--metrics-config`), amounts per device,
-//! and `--memory-budget`.
+//! Options whose values have parts: settings (`--backend-config`, `--metrics-config`), amounts per device, and
+//! `--memory-budget`.
 //!
-//! What is split where is Triton's, so that the same values are refused.
+//! Values are split as in Triton, so that the same ones are refused.
 
 mod devices;
 mod metrics;
@@ -23,7 +23,7 @@ use super::{
     serve_flags::ServeFlags,
 };
 
-/// Of commands that have no other options of `serve` too.
+/// Stores a backend's setting. Commands without the other options of `serve` use it too.
 pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> Stored {
     if given.text.starts_with(',') {
         let form = "<backend name>,<setting>=<value> or <setting>=<value>";
@@ -35,7 +35,7 @@ pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> St
     Ok(())
 }
 
-/// `refuse` or `cpu`, of commands that have no other options of `serve` too.
+/// Reads `refuse` or `cpu`. Commands without the other options of `serve` use it too.
 pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
     if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
@@ -62,14 +62,14 @@ pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stor
     Ok(())
 }
 
-/// An amount of bytes, or a share of what there is. Of commands that have no other options of `serve` too.
+/// Reads an amount of bytes, or a share. Commands without the other options of `serve` use it too.
 pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> Stored {
     *size = MemorySize::parse(&given.text)
         .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 
-/// An amount of bytes that is no share of anything.
+/// Reads an amount of bytes; a share is refused.
 pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
     match MemorySize::parse(&given.text) {
         Some(MemorySize::Bytes(bytes)) => *place = bytes,
@@ -78,7 +78,7 @@ pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
     Ok(())
 }
 
-/// An amount of memory that a process can run in.
+/// Reads an amount of memory that is enough for a process.
 pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Stored {
     const LEAST: usize = 64 << 20;
     let mut bytes = 0;
@@ -90,7 +90,7 @@ pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Sto
     Ok(())
 }
 
-/// `<number>[:<burst>]`
+/// Reads `<number>[:<burst>]`.
 pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     let malformed = || given.malformed("<requests a second>[:<burst>], both above 0");
     let number = |text: &str| {

@@ -171,7 +171,7 @@ fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     Ok(())
 }
 
-/// 0 means without limit.
+/// Reads milliseconds; 0 means no limit.
 fn milliseconds(given: &Occurrence) -> Result<Option<Duration>, FlagError> {
     let millis: u64 = given.integer()?;
     Ok((millis > 0).then(|| Duration::from_millis(millis)))

@@ -1,4 +1,4 @@
-//! Options about models and what runs them.
+//! Options about models and their backends.
 
 use galatea_command_line::{Kind, Occurrence, options, set};
 use galatea_engine::ControlMode;
@@ -101,7 +101,7 @@ pub const RATE_LIMITER: &[Row] = options! {
         .stores(setting::rate_limit_resource),
 };
 
-/// A name of a file, without the end: it must not lead to another folder.
+/// Stores the name of a file, without its ending. It must not lead to another folder.
 fn config_name(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     if given.text.contains('/') {
         return Err(given.malformed("the name of a file in configs/, without its .pbtxt").into());

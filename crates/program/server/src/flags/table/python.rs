@@ -1,4 +1,4 @@
-//! Options of what the processes of Python models may see and do.
+//! Options for the permissions of the processes of Python models.
 
 use galatea_backend_python::IsolationLevel;
 use galatea_command_line::{Kind, Occurrence, options, set};
@@ -34,7 +34,7 @@ pub const PYTHON: &[Row] = options! {
 };
 
 fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    // The kind of the option has checked it.
+    // The kind of the option has already checked it.
     flags.python.isolation = IsolationLevel::parse(&given.text).unwrap_or_default();
     Ok(())
 }

@@ -138,7 +138,7 @@ pub const DEPRECATED: &[Row] = options! {
         .no_effect(TRACING_RESTS),
 };
 
-/// As long as a duration can be, where it would be longer.
+/// Converts milliseconds; numbers that are too large give the longest duration.
 fn milliseconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number / 1000.0).unwrap_or(Duration::MAX)
 }
