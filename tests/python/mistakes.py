@@ -196,10 +196,10 @@ def quoted_on_the_page():
 
 def told_in_the_tables():
     """Every message of the tables, one a line."""
-    rows = [row for name in ("config", "layout", "model_py", "request", "running") for row in table(name).values()]
-    rows += table("command_line")
-    keys = ("told", "advised", "warned", "logged")
-    return "\n".join(" ".join(row[key].split()) for row in rows for key in keys if row.get(key))
+    rows = [row for name in ("config", "layout", "model_py", "request") for row in table(name).values()]
+    texts = [row[key] for row in rows for key in ("told", "advised", "warned", "logged") if row.get(key)]
+    texts += [row["told"] for row in [*table("running").values(), *table("command_line")]]
+    return "\n".join(" ".join(text.split()) for text in texts)
 
 
 def strings_of_the_sources():
