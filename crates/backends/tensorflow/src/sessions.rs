@@ -31,7 +31,7 @@ pub(crate) struct Sessions {
 pub(crate) struct SessionUse(Arc<Shared>);
 
 impl Deref for SessionUse {
-    type SessionTarget = LoadedSession;
+    type Target = LoadedSession;
 
     fn deref(&self) -> &LoadedSession {
         &self.0.loaded

@@ -24,7 +24,7 @@ pub(crate) enum Content {
     Nothing,
     Message(MessageBody),
     Stream(StreamBody),
-    Watch(Box<Watch>),
+    Watch(Box<HealthWatch>),
     /// Made by the library's service. It lasts as long as the client wants.
     Reflection(Body),
 }

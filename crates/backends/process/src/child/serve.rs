@@ -50,7 +50,7 @@ pub enum ServeError {
     NoServer(io::Error),
     /// The server does not follow the protocol.
     #[error("{0}")]
-    ProtocolError(ProtocolError),
+    Malformed(ProtocolError),
     /// A reply found no room in shared memory.
     #[error("{0}")]
     NoRoom(Error),

@@ -115,7 +115,7 @@ struct UnpackProgress<'a> {
     stop: &'a Stop,
 }
 
-impl galatea_tar_archive::UnpackProgress for UnpackProgress<'_> {
+impl galatea_tar_archive::Watch for UnpackProgress<'_> {
     fn make_room(&mut self, _: u64) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }

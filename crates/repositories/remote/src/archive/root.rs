@@ -13,7 +13,7 @@ use galatea_web_client::WebClient;
 use super::{
     address::ArchiveAddress,
     download::Download,
-    unpacking::{UnpackError, Unpacking},
+    unpacking::{ArchiveFailure, Unpacking},
 };
 use crate::{
     cache::{Cache, CacheKey, CacheLease, not_written},
@@ -133,8 +133,8 @@ impl ArchiveRoot {
         let damaged = match (failure, unpacked) {
             (Some(failure), _) => return Err(failure),
             // After an error of this machine the rest of the archive is not requested.
-            (None, Err(UnpackError::Here(error))) => return Err(error),
-            (None, Err(UnpackError::Damaged(error))) => Some(error),
+            (None, Err(ArchiveFailure::Here(error))) => return Err(error),
+            (None, Err(ArchiveFailure::Damaged(error))) => Some(error),
             (None, Ok(())) => None,
         };
         download.check(&self.address)?;

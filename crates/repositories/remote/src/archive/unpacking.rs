@@ -32,7 +32,7 @@ pub(super) struct Unpacking<'a> {
     failure: Option<RemoteError>,
 }
 
-pub(super) enum UnpackError {
+pub(super) enum ArchiveFailure {
     /// There is no room for it, or it could not be written.
     Here(RemoteError),
     /// The archive is damaged.
@@ -46,21 +46,21 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Unpacks the archive into `folder`, a part of its entry.
-    pub fn unpack(mut self, archive: impl Read, folder: &Path) -> Result<(), UnpackError> {
+    pub fn unpack(mut self, archive: impl Read, folder: &Path) -> Result<(), ArchiveFailure> {
         let bytes = self.room.bytes();
         let files = MAX_FILES.min(bytes / LEAST_FILE + 1);
         let bounds = Bounds { bytes, files };
         let unpacked = galatea_tar_archive::unpack_gzip(archive, folder, bounds, &mut self);
         unpacked.map_err(|error| match (error, self.failure.take()) {
-            (_, Some(failure)) => UnpackError::Here(failure),
-            (UnpackError::TooManyBytes(_), None) => UnpackError::Here(self.too_large()),
+            (_, Some(failure)) => ArchiveFailure::Here(failure),
+            (UnpackError::TooManyBytes(_), None) => ArchiveFailure::Here(self.too_large()),
             (UnpackError::TooManyFiles(most), None) if most < MAX_FILES => {
-                UnpackError::Here(self.too_large())
+                ArchiveFailure::Here(self.too_large())
             }
             (UnpackError::Write { error, .. }, None) => {
-                UnpackError::Here(not_written(folder, &error))
+                ArchiveFailure::Here(not_written(folder, &error))
             }
-            (error, None) => UnpackError::Damaged(error),
+            (error, None) => ArchiveFailure::Damaged(error),
         })
     }
 
@@ -126,8 +126,8 @@ mod tests {
             let unpacked = Unpacking::new(cache, &key, name)
                 .unpack(archive.as_slice(), &folder.join(key.name()));
             unpacked.map_err(|error| match error {
-                UnpackError::Here(error) => error,
-                UnpackError::Damaged(error) => panic!("{error}"),
+                ArchiveFailure::Here(error) => error,
+                ArchiveFailure::Damaged(error) => panic!("{error}"),
             })
         })
     }

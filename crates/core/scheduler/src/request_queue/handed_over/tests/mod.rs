@@ -83,22 +83,22 @@ impl Worker {
 }
 
 impl WaitingBatches for Worker {
-    fn take_first_back(&self, from: usize) -> TakenBack {
+    fn take_first_back(&self, from: usize) -> ReturnedRequests {
         loop {
             let (first, has_ended) = {
                 let state = self.state();
                 (state.unread.front().copied(), state.has_ended)
             };
             match first {
-                None => return TakenBack::Nothing,
-                Some(number) if number < from && !has_ended => return TakenBack::NotYet,
+                None => return ReturnedRequests::Nothing,
+                Some(number) if number < from && !has_ended => return ReturnedRequests::NotYet,
                 Some(_) => {}
             }
             // The worker may read that one now.
             match self.state().unread.pop_front() {
-                Some(number) if number >= from => return TakenBack::Batch(number),
+                Some(number) if number >= from => return ReturnedRequests::Batch(number),
                 Some(_) => {}
-                None => return TakenBack::Nothing,
+                None => return ReturnedRequests::Nothing,
             }
         }
     }
