@@ -17,16 +17,19 @@ class PackageIndex(WebServer):
         self.asked, self.changed = [], threading.Condition()
         # A stalled answer is held until this is set.
         self.released = threading.Event()
-        super().__init__(self.answer)
+        super().__init__(self.note)
 
     def environment(self):
         """Variables with which pip, and the program, ask here and nowhere else."""
         return {"PIP_INDEX_URL": f"{self.url}/simple", "PIP_CONFIG_FILE": "/dev/null", "NO_PROXY": "*", "no_proxy": "*", "PIP_DEFAULT_TIMEOUT": "10"}
 
-    def answer(self, request):
+    def note(self, request):
         with self.changed:
             self.asked.append(request.path)
             self.changed.notify_all()
+        self.answer(request)
+
+    def answer(self, request):
         name = request.path.strip("/").rpartition("/")[2]
         if request.path.startswith("/simple/"):
             wheels = sorted(file.name for file in self.folder.glob("*.whl") if file.name.split("-")[0].replace("_", "-") == name)

@@ -9,7 +9,9 @@ const READERS: [&str; 3] = ["crates/program/server", "crates/program/serve", "xt
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let is_bound = |file: &&SourceFile| file.is_in_src() && !READERS.contains(&file.krate.as_str());
     let readers = workspace.rust().filter(is_bound).filter(|file| reads(file));
-    let readers = readers.filter(|file| !workspace.is_test_module(file));
+    let is_test =
+        |file: &SourceFile| file.path.contains("/tests/") || workspace.is_test_module(file);
+    let readers = readers.filter(|file| !is_test(file));
     readers
         .map(|file| format!("{}: reads the process's environment; have it given", file.path))
         .collect()
