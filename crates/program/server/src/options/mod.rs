@@ -10,7 +10,7 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{ControlMode, Hold, RateLimiter, ResourceSupply};
+use galatea_engine::{ControlMode, RateLimiter, ResourceSupply, TestHold};
 use galatea_runtimes::{ProgressMaker, TerminalProgress};
 use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
@@ -125,9 +125,9 @@ const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
 /// The same number for requests of sequences without a slot; it applies if the other one is set.
 const BACKLOG_HOLD_VARIABLE: &str = "TRITONSERVER_BACKLOG_DELAY_SCHEDULER";
 
-fn hold(environment: &Environment) -> Hold {
+fn hold(environment: &Environment) -> TestHold {
     let count = |name| environment.text(name).and_then(|count| count.parse().ok()).unwrap_or(0);
-    Hold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
+    TestHold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
 }
 
 /// Returns true if parallel starts are off. As in Triton, every value but 1 turns them off.
