@@ -28,7 +28,8 @@ pub fn record(workspace: &Workspace) -> Result<()> {
 }
 
 fn counts(workspace: &Workspace) -> Counts {
-    let product = workspace.rust().filter(|file| file.is_in_src());
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    let product = workspace.rust().filter(|file| file.is_in_src() && !is_test(&file.path));
     let counted = product.map(|file| (file.path.clone(), count(file)));
     counted.filter(|(_, count)| *count > 0).collect()
 }
@@ -41,7 +42,7 @@ fn count(file: &SourceFile) -> usize {
         comment.strip_prefix(' ').map(str::to_owned)
     };
     let opens = |text: &String| OPENERS.iter().any(|opener| text.starts_with(opener));
-    file.text.lines().filter_map(text).filter(opens).count()
+    file.before_tests().lines().filter_map(text).filter(opens).count()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub fn run(args: &[String]) -> Result<()> {
         [] => check(),
         [option] if option == "--record" => {
             let workspace = Workspace::read(&manifests::metadata()?)?;
-            let records = [time::record, comments::record, pages::record];
+            let records = [time::record, comments::record, pages::record, tuples::record];
             records.iter().try_for_each(|record| record(&workspace))
         }
         _ => bail!("tidy knows no option but --record"),

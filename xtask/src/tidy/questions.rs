@@ -7,7 +7,7 @@ const QUESTIONS: [&str; 4] = ["fn is_", "fn has_", "fn was_", "fn can_"];
 pub fn faults(workspace: &Workspace) -> Vec<String> {
     let product = workspace.rust().filter(|file| file.is_in_src());
     let found = product.flat_map(|file| {
-        let names = functions(&file.text).filter(|function| changes_and_tells_nothing(function));
+        let names = functions(file.before_tests()).filter(|function| changes_and_tells_nothing(function));
         names.map(|function| {
             let name = function.trim_start_matches("fn ").split('(').next().unwrap_or_default();
             format!("{}: `{name}` takes `&mut self` and returns nothing: begin its name with the verb of the change", file.path)

@@ -1,6 +1,6 @@
 //! A type is a noun of the field: words that say nothing to a stranger are refused as its whole name.
 
-use super::source::Workspace;
+use super::source::{SourceFile, Workspace};
 
 /// Participles, adverbs and figures of speech that were names of types here.
 const REFUSED: &[&str] = &[
@@ -108,9 +108,12 @@ const REFUSED: &[&str] = &[
 ];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    let product = workspace.rust().filter(|file| file.is_in_src());
-    let found = product.flat_map(|file| {
-        let names = file.text.lines().filter_map(type_name);
+    let is_product = |file: &&SourceFile| {
+        let is_test = file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
+        file.krate.starts_with("crates/") && file.is_in_src() && !is_test
+    };
+    let found = workspace.rust().filter(is_product).flat_map(|file| {
+        let names = file.before_tests().lines().filter_map(type_name);
         names.filter(|name| REFUSED.contains(name)).map(|name| {
             format!(
                 "{}: `{name}` is no noun that a stranger would search for: name the thing",

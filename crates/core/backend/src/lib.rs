@@ -29,7 +29,7 @@ mod traits;
 mod version_files;
 
 pub use alarm::InstanceAlarm;
-pub use batch::{Batch, Outcome, Taken};
+pub use batch::{Batch, BatchExit, Outcome};
 pub use completion::{complete_scheduling, complete_tensors, draft_of, has_all_tensors};
 pub use devices::Devices;
 pub use inspector::{Inspector, MOST_MISTAKES, NotDeclared};

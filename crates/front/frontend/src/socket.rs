@@ -113,9 +113,9 @@ impl Socket {
     /// Records the bytes that the socket accepted out of `offered`.
     fn written(&self, offered: usize, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &poll {
-            Poll::Ready(Ok(written)) => self.activity.has_written(offered, *written),
+            Poll::Ready(Ok(written)) => self.activity.record_written(offered, *written),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.activity.has_written(offered, 0),
+            Poll::Pending => self.activity.record_written(offered, 0),
         }
         poll
     }

@@ -94,7 +94,7 @@ impl<P: Protocol, T: Transport> ConnectionService<P, T> {
         // The socket records written bytes: a stream may accept bytes that the client does not.
         let noted = activity.clone();
         let stream = InspectReader::new(stream, move |read: &[u8]| {
-            noted.has_read(read.len());
+            noted.record_read(read.len());
             if let Some(unexpected) = unexpected_tls.take() {
                 unexpected.look_at(read);
             }

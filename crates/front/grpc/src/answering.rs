@@ -46,13 +46,13 @@ impl Answer {
     }
 }
 
-pub(crate) struct Answering {
+pub(crate) struct AnsweringCall {
     /// The answer; `None` after a panic.
     pub answer: Option<Answer>,
     pub told: CallRecord,
 }
 
-impl Answering {
+impl AnsweringCall {
     /// An answer that panics is dropped while it unwinds: its record then reports a panic.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Content>> {
         struct PanicGuard<'a>(&'a mut Option<Answer>);
@@ -95,7 +95,7 @@ mod tests {
             drop(exchange);
             Err(Status::ok(""))
         }));
-        let mut answering = Answering { answer: Some(answer), told: CallRecord::default() };
+        let mut answering = AnsweringCall { answer: Some(answer), told: CallRecord::default() };
         let polled = answering.poll(&mut Context::from_waker(Waker::noop()));
         let Poll::Ready(response) = polled else { unreachable!("it has panicked") };
         assert_eq!(response.headers()[Status::GRPC_STATUS], "13");

@@ -12,7 +12,7 @@ use h2::{RecvStream, server::SendResponse};
 use http::{Request, Response};
 
 use crate::{
-    answering::Answering,
+    answering::AnsweringCall,
     content::Content,
     dispatch::{CallResources, CallStart, ConnectionContext, Dispatcher},
     sending::{SendError, Sending},
@@ -34,7 +34,7 @@ enum CallStage {
     Begun(Option<Request<RecvStream>>),
     /// Waits until the server has started.
     Waiting(Pin<Box<dyn Future<Output = CallStart> + Send>>),
-    Answering(Answering),
+    Answering(AnsweringCall),
     Sending(Sending),
 }
 
@@ -83,7 +83,7 @@ impl Call {
     }
 
     fn send(&mut self, response: Response<Content>) -> Result<Option<Sending>, SendError> {
-        self.held.has_content(response.body());
+        self.held.count_content(response.body());
         let settings = self.context.dispatcher.state.options.limits.settings();
         Sending::begin(response, &mut self.respond, settings)
     }

@@ -14,7 +14,7 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    answering::{Answer, Answering},
+    answering::{Answer, AnsweringCall},
     call_form, compression,
     content::Content,
     health::HealthService,
@@ -99,9 +99,9 @@ impl Dispatcher {
         incoming: Incoming,
         context: &ConnectionContext,
         mut told: CallRecord,
-    ) -> Answering {
+    ) -> AnsweringCall {
         let answer = self.route(route, incoming, context, &mut told);
-        Answering { answer: Some(answer), told }
+        AnsweringCall { answer: Some(answer), told }
     }
 
     fn check_room(&self, memory: &mut MemoryReservation) -> Result<(), Status> {
@@ -228,7 +228,7 @@ impl Dispatcher {
         let admitted = authentication.admit(client, values, || route.access());
         let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
         if let Some(identity) = caller.identity() {
-            told.exchange.is_by(identity);
+            told.exchange.set_identity(identity);
         }
         let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let restricted = &self.state.options.restricted_protocols;
@@ -278,7 +278,7 @@ pub(crate) struct CallResources {
 }
 
 impl CallResources {
-    pub fn has_content(&mut self, content: &Content) {
+    pub fn count_content(&mut self, content: &Content) {
         if let Content::Message(message) = content {
             self.memory.grow(message.size());
         }
@@ -293,7 +293,7 @@ impl CallResources {
 pub(crate) enum CallStart {
     /// Waits for the server to start.
     Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
-    Answering(Answering),
+    Answering(AnsweringCall),
     Answered(Response<Content>),
 }
 

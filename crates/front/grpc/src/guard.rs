@@ -104,7 +104,7 @@ impl<S> GuardedStream<S> {
         }
     }
 
-    fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
+    fn record_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(written)) = written {
             self.allowance.earn(*written);
             self.pings.sent(*written);
@@ -188,7 +188,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.has_written(&written);
+        self.record_written(&written);
         written
     }
 
@@ -198,7 +198,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.has_written(&written);
+        self.record_written(&written);
         written
     }
 

@@ -41,7 +41,7 @@ impl InferHead {
 
 pub(crate) type Decoded = DecodedCall<AnswerPlan>;
 /// A submitted request, with the plan for the form of its responses.
-pub(crate) type Running = RunningCall<AnswerPlan>;
+pub(crate) type RunningRequest = RunningCall<AnswerPlan>;
 
 pub(crate) fn find_model(
     engine: &Engine,
@@ -76,7 +76,7 @@ pub(crate) fn decode_unary(
 ) -> Result<Decoded> {
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
-    subject.is_named(message.id());
+    subject.set_id(message.id());
     let found = find_model(engine, &message, sender, subject)?;
     found.check_responds_once(
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
@@ -123,7 +123,7 @@ impl MessageForm {
     /// Encodes a response, in the form that the client asked for, into the bytes of its message.
     pub fn render(
         self,
-        running: &Running,
+        running: &RunningRequest,
         answer: Result<InferResponse>,
         envelope: Envelope,
     ) -> Result<Vec<Bytes>> {

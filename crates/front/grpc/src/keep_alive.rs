@@ -35,7 +35,7 @@ impl KeepAlive {
         Self { pings, rules, last_read, timer, awaits_answer: false }
     }
 
-    pub fn has_read(&mut self) {
+    pub fn record_read(&mut self) {
         self.last_read = Instant::now();
     }
 
@@ -57,7 +57,7 @@ impl KeepAlive {
     fn is_answered(&mut self, cx: &mut Context<'_>) -> bool {
         match self.pings.poll_pong(cx) {
             Poll::Ready(Ok(_)) => {
-                self.has_read();
+                self.record_read();
                 true
             }
             // The connection has ended, and its own poll reports that.

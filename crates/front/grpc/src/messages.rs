@@ -196,7 +196,7 @@ impl Messages {
         };
         // Fails only if the call has ended; nothing waits for it then.
         let _ = self.body.flow_control().release_capacity(data.len());
-        self.reader.has_read(data.len());
+        self.reader.record_read(data.len());
         self.memory.try_grow(data.len()).map_err(over_budget)?;
         self.patience.progress(data.len());
         self.received.push(data);

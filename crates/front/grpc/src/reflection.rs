@@ -23,8 +23,8 @@ struct Services {
     v1alpha: Call,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
-type Call = Arc<dyn Fn(Request<ReflectionRequests>) -> Answering + Send + Sync>;
+type ReflectionAnswer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type Call = Arc<dyn Fn(Request<ReflectionRequests>) -> ReflectionAnswer + Send + Sync>;
 
 /// Built at the first call, because most servers never get one.
 static SERVICES: LazyLock<Option<Services>> = LazyLock::new(|| {

@@ -15,7 +15,7 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    infer::{MessageForm, Running, count_answer, is_heavy_answer},
+    infer::{MessageForm, RunningRequest, count_answer, is_heavy_answer},
     message::prefix,
     status::status_of,
     told::CallRecord,
@@ -47,7 +47,7 @@ pub(crate) struct OpenRequest {
     pub told: CallRecord,
     /// The version as the client wrote it; empty if the server chose it.
     pub version: String,
-    pub running: Arc<Running>,
+    pub running: Arc<RunningRequest>,
     pub form: MessageForm,
     /// Is `true` if the stream ends with the first error of a model.
     pub is_strict: bool,

@@ -291,7 +291,7 @@ impl InferStream {
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
         if let OrderedItem::Running(open) = entry {
             self.outstanding -= open.size;
-            open.told.has_response(&received.response.result);
+            open.told.record_response(&received.response.result);
             open.told.ended(None);
             let reply = open.only_reply(received, &self.state.options);
             self.outstanding += reply.size;
@@ -305,7 +305,7 @@ impl InferStream {
         let is_final = received.response.is_final;
         let weight = received.weight();
         let Some(open) = self.decoupled.get_mut(&number) else { return };
-        open.told.has_response(&received.response.result);
+        open.told.record_response(&received.response.result);
         if is_final {
             open.told.ended(None);
         }
@@ -409,7 +409,7 @@ fn read(state: &ServerState, message: Message, sender: &mut Sender) -> Result<Re
     let message = RequestMessage::read(bytes)?;
     let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
     let mut subject = Subject::default();
-    subject.is_named(&id);
+    subject.set_id(&id);
     // A server that shuts down accepts no more requests, even on an open stream.
     let found = match state.in_flight.is_closed() {
         true => Err(Error::unavailable(SHUTTING_DOWN)),

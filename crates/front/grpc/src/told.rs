@@ -42,7 +42,7 @@ impl CallRecord {
         };
         let mut exchange = requests.begin(peer, &call, traceparent(request.headers()));
         if route.is_some_and(|route| route.category() == ApiCategory::Health) {
-            exchange.is_routine();
+            exchange.mark_routine();
         }
         let name = route.map_or(UNKNOWN_CALL, Route::name);
         Self { exchange, name, ..Self::default() }
@@ -77,12 +77,12 @@ impl CallRecord {
     /// Records that the client was refused for lack of proof or permission. The log line names its address.
     pub fn not_admitted(&mut self, error: AccessError, peer: Peer) -> Status {
         if let Some(identity) = error.identity() {
-            self.exchange.is_by(identity);
+            self.exchange.set_identity(identity);
         }
         let error = Error::from(error);
         let status = status_of(&error);
         let text = format!("{} (client {peer})", error.message());
-        self.exchange.is_of_interest();
+        self.exchange.unmark_routine();
         self.finish(status.code(), 0, Some((error.code(), &text)));
         status
     }
@@ -119,19 +119,19 @@ impl CallRecord {
 
     /// Begins the record of a request of `bytes` bytes about `subject`.
     pub fn begins(&mut self, subject: Subject, bytes: usize) {
-        self.exchange.has_received(bytes);
+        self.exchange.record_received(bytes);
         if let Some(known) = self.exchange.subject() {
             *known = subject;
         }
     }
 
     /// Records one of its responses; others may follow.
-    pub fn has_response(&mut self, result: &Option<Result<InferResponse>>) {
+    pub fn record_response(&mut self, result: &Option<Result<InferResponse>>) {
         match result {
-            Some(Ok(response)) => self.exchange.has_sent(response.byte_size()),
+            Some(Ok(response)) => self.exchange.record_sent(response.byte_size()),
             Some(Err(error)) => {
                 let call = self.call();
-                self.exchange.has_failed_once(error, &call);
+                self.exchange.report_failure(error, &call);
                 self.status = status_of(error).code();
             }
             None => {}
@@ -149,7 +149,7 @@ impl CallRecord {
         match status {
             Some(status) => drop(self.refused(status.clone())),
             None => {
-                self.exchange.is_routine();
+                self.exchange.mark_routine();
                 self.ended(None);
             }
         }

@@ -18,7 +18,7 @@ use tonic::Status;
 
 use crate::{
     content::Content,
-    infer::{self, Decoded, InferHead, MessageForm, Running},
+    infer::{self, Decoded, InferHead, MessageForm, RunningRequest},
     message::{Message, over_budget},
     messages::{Decompressing, Messages, ReceivedMessage},
     outgoing::{self, MessageBody},
@@ -55,7 +55,7 @@ type ModelAnswer = Result<InferResponse>;
 struct RunningInfer {
     answer: UnaryAnswer,
     /// The request; `None` once the answer has arrived.
-    running: Option<Running>,
+    running: Option<RunningRequest>,
     deadline: Option<Timer>,
 }
 
@@ -117,7 +117,7 @@ impl UnaryInfer {
 
 impl UnaryInfer {
     fn decode(&mut self, message: Message) -> Result<(), Status> {
-        self.told.exchange.has_received(message.bytes.remaining());
+        self.told.exchange.record_received(message.bytes.remaining());
         let mut subject = Subject::default();
         if infer::is_heavy(&message.bytes) {
             let (engine, mut sender) = (self.state.engine.clone(), self.sender.clone());
@@ -150,10 +150,10 @@ impl UnaryInfer {
     fn write(
         &mut self,
         answer: ModelAnswer,
-        running: Running,
+        running: RunningRequest,
     ) -> Result<Option<MessageBody>, Status> {
         if answer.is_ok() {
-            self.told.exchange.has_result();
+            self.told.exchange.record_result();
         }
         let is_framed = self.head.format.is_none();
         let form = MessageForm { limit: self.state.options.max_response_size, is_framed };
@@ -181,7 +181,7 @@ impl RunningInfer {
 async fn write_elsewhere(
     state: Arc<ServerState>,
     answer: ModelAnswer,
-    running: Running,
+    running: RunningRequest,
     format: Option<CompressionFormat>,
 ) -> Result<MessageBody, Status> {
     let options = &state.options;

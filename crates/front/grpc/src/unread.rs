@@ -72,7 +72,7 @@ impl UnreadBytes {
 pub(crate) struct Reader(Arc<UnreadBytes>);
 
 impl Reader {
-    pub fn has_read(&self, bytes: usize) {
+    pub fn record_read(&self, bytes: usize) {
         self.0.read.fetch_add(bytes, Relaxed);
         self.0.count();
     }
@@ -100,13 +100,13 @@ mod tests {
         assert_eq!((unread.bytes(), budget.used()), (STEP - 1, 0));
         unread.received(9 * STEP + 1);
         assert_eq!(budget.used(), 10 * STEP);
-        first.has_read(3 * STEP);
+        first.record_read(3 * STEP);
         assert_eq!(budget.used(), 7 * STEP);
         drop(first);
         assert_eq!(budget.used(), 7 * STEP);
         unread.received(1000 * STEP);
         assert_eq!(budget.used(), 100 * STEP, "more there cannot be");
-        second.has_read(10);
+        second.record_read(10);
         drop(second);
         assert_eq!((unread.bytes(), budget.used()), (0, 0));
     }

@@ -94,9 +94,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Counted(AtomicUsize);
+    struct CountedWake(AtomicUsize);
 
-    impl Wake for Counted {
+    impl Wake for CountedWake {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_task_that_sleeps_is_woken_once_and_finds_each_part_once() {
-        let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<Counted>::default());
+        let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<CountedWake>::default());
         let waker = Waker::from(task.clone());
         let cx = Context::from_waker(&waker);
         let parts = [3, 5].map(|place| Part::new(&wake_ups, place));

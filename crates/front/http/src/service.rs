@@ -187,7 +187,7 @@ impl Service {
         {
             return refusal;
         }
-        received.exchange.is_routine();
+        received.exchange.mark_routine();
         metrics::respond(&self.state.engine, received.sender.head)
     }
 
@@ -224,7 +224,7 @@ impl Service {
             return refusal;
         }
         if rules.category == ApiCategory::Health {
-            received.exchange.is_routine();
+            received.exchange.mark_routine();
         }
         if let Some(refusal) = self.restriction(rules.category, received.sender.head) {
             return refusal;

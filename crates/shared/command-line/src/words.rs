@@ -25,7 +25,7 @@ pub(crate) enum Item<O: OptionSet> {
     Word(String),
 }
 
-type Found<O> = Result<Item<O>, CommandLineError>;
+type FoundOption<O> = Result<Item<O>, CommandLineError>;
 
 impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
     pub(crate) fn new(words: I) -> Self {
@@ -33,7 +33,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         Self { words: words.peekable(), cluster: String::new(), options_are_over: false, set }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Found<O>> {
+    pub(crate) fn next(&mut self) -> Option<FoundOption<O>> {
         if !self.cluster.is_empty() {
             return Some(self.letter());
         }
@@ -54,7 +54,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         }
     }
 
-    fn long(&mut self, long: &str) -> Found<O> {
+    fn long(&mut self, long: &str) -> FoundOption<O> {
         let (name, attached) = match long.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (long, None),
@@ -75,7 +75,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
     }
 
     /// Reads a word of letters, unless it is a long name behind one dash instead of two.
-    fn letters(&mut self, letters: &str) -> Found<O> {
+    fn letters(&mut self, letters: &str) -> FoundOption<O> {
         let name = letters.split('=').next().unwrap_or(letters);
         let is_long = name.chars().nth(1).is_some() && rows::<O>().any(|r| r.names.long == name);
         let first_is_known = letters.chars().next().is_some_and(|l| find_letter::<O>(l).is_some());
@@ -89,7 +89,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         self.letter()
     }
 
-    fn letter(&mut self) -> Found<O> {
+    fn letter(&mut self) -> FoundOption<O> {
         let cluster = std::mem::take(&mut self.cluster);
         let mut letters = cluster.chars();
         // The current cluster is never empty.

@@ -24,7 +24,7 @@ pub trait LateWork: Send + Sync {
 }
 
 #[derive(Default)]
-struct Left {
+struct LeftWork {
     is_served: bool,
     waiting: VecDeque<(Arc<dyn LateWork>, usize)>,
     /// The waker of the task that serves.
@@ -32,7 +32,7 @@ struct Left {
 }
 
 thread_local! {
-    static LEFT: RefCell<Left> = RefCell::default();
+    static LEFT: RefCell<LeftWork> = RefCell::default();
 }
 
 /// Returns whether this thread does delayed work.
@@ -95,7 +95,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let Left { waiting, .. } = LEFT.take();
+        let LeftWork { waiting, .. } = LEFT.take();
         waiting.into_iter().for_each(|(work, number)| work.abandon(number));
     }
 }

@@ -139,7 +139,7 @@ impl MemoryReservation {
 
     /// Returns `bytes` with this reservation attached, until the last part of them is dropped.
     pub fn attach(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Counted { bytes, _memory: self })
+        Bytes::from_owner(CountedBytes { bytes, _memory: self })
     }
 
     /// Moves the bytes of `other`, of the same budget, to this reservation.
@@ -152,12 +152,12 @@ impl MemoryReservation {
 }
 
 /// Bytes with the reservation that counts them.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _memory: MemoryReservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -30,7 +30,7 @@ pub struct Batch {
     execution: Execution,
     /// `None` for a request that was taken.
     entries: Vec<Option<Entry>>,
-    taken: Taken,
+    taken: BatchExit,
     items_again: u64,
     number: usize,
     /// The instants that all its requests share.
@@ -44,7 +44,7 @@ struct Entry {
 
 /// The requests that were taken out of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct BatchExit {
     /// The number of requests.
     pub requests: usize,
     /// The sum of their batch sizes.
@@ -84,7 +84,7 @@ impl Batch {
                 clock: clock.clone(),
             },
             entries,
-            taken: Taken::default(),
+            taken: BatchExit::default(),
             items_again: 0,
             number: 0,
             times: Timeline { compute_start: Some(now), ..Timeline::new(now) },
@@ -244,7 +244,7 @@ impl Batch {
     }
 
     /// Returns the requests taken so far.
-    pub fn taken(&self) -> Taken {
+    pub fn taken(&self) -> BatchExit {
         self.taken
     }
 

@@ -37,7 +37,7 @@ struct Case<'a> {
 
 /// The responses of a stream up to its end.
 #[derive(Default)]
-struct Collected {
+struct CollectedResponses {
     responses: Vec<InferResponse>,
     /// The message of an error, if there was one.
     error: Option<String>,
@@ -118,7 +118,7 @@ impl Case<'_> {
     fn answer(&self, instance: &mut dyn ModelInstance, count: i64, seed: usize) -> Outcome {
         let values = self.values(count, seed);
         let stream = build::run_stream(instance, self.request(&values, 1), Cancellation::default());
-        let Collected { responses, error } = collect(&stream)?;
+        let CollectedResponses { responses, error } = collect(&stream)?;
         if let Some(error) = error {
             return Err(format!("a good request failed: {error}"));
         }
@@ -162,8 +162,8 @@ fn next(stream: &ResponseStream) -> Result<Response, String> {
 }
 
 /// Collects responses up to the end, after which none may come.
-fn collect(stream: &ResponseStream) -> Result<Collected, String> {
-    let mut collected = Collected::default();
+fn collect(stream: &ResponseStream) -> Result<CollectedResponses, String> {
+    let mut collected = CollectedResponses::default();
     loop {
         let response = next(stream)?;
         match response.result {

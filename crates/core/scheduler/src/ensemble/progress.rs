@@ -34,7 +34,7 @@ pub(super) struct Progress {
     /// Steps to submit to their models.
     pub ready: Vec<ReadyStep>,
     /// Responses to send, in order.
-    pub outgoing: VecDeque<Outgoing>,
+    pub outgoing: VecDeque<StepSubmission>,
 }
 
 /// A step whose inputs are complete.
@@ -58,7 +58,7 @@ pub(super) struct StepOrigin {
     pub sequence: Option<Arc<SequenceInfo>>,
 }
 
-pub(super) enum Outgoing {
+pub(super) enum StepSubmission {
     Send(InferResponse),
     End(Option<Result<InferResponse>>),
 }
@@ -141,7 +141,7 @@ impl Progress {
 
     /// Returns true if the last response is an error.
     fn has_failed(&self) -> bool {
-        matches!(self.outgoing.back(), Some(Outgoing::End(Some(Err(_)))))
+        matches!(self.outgoing.back(), Some(StepSubmission::End(Some(Err(_)))))
     }
 
     /// Sets the tensors of a step's response.
@@ -230,7 +230,7 @@ impl Progress {
             round.release(output.slot);
         }
         if let Some(earlier) = self.held.replace(response) {
-            self.outgoing.push_back(Outgoing::Send(earlier));
+            self.outgoing.push_back(StepSubmission::Send(earlier));
         }
     }
 
@@ -239,7 +239,7 @@ impl Progress {
         let is_decoupled = scope.graph.is_decoupled;
         if self.in_flight > 0 {
             if is_decoupled && let Some(response) = self.held.take() {
-                self.outgoing.push_back(Outgoing::Send(response));
+                self.outgoing.push_back(StepSubmission::Send(response));
             }
             return;
         }
@@ -266,7 +266,7 @@ impl Progress {
     fn end(&mut self, last: Option<Result<InferResponse>>) {
         self.has_ended = true;
         self.rounds = Vec::new();
-        self.outgoing.push_back(Outgoing::End(last));
+        self.outgoing.push_back(StepSubmission::End(last));
     }
 
     fn open_round(&mut self, graph: &Graph, stage: usize) -> usize {

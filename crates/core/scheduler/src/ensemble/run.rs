@@ -13,7 +13,7 @@ use super::{
     dispatch::Submission,
     graph::Step,
     plan::Plan,
-    progress::{Outgoing, Progress, ReadyStep, Scope, StepOrigin},
+    progress::{Progress, ReadyStep, Scope, StepOrigin, StepSubmission},
     shared::Shared,
 };
 
@@ -154,14 +154,14 @@ impl Run {
         let mut state = self.lock();
         let Some(mut responder) = state.responder.take() else { return };
         while let Some(outgoing) = state.progress.outgoing.pop_front() {
-            let is_response = !matches!(outgoing, Outgoing::End(None));
+            let is_response = !matches!(outgoing, StepSubmission::End(None));
             if is_response && !std::mem::replace(&mut state.has_responded, true) {
                 self.shared.accounting.responds_first(&state.context);
             }
             drop(state);
             match outgoing {
-                Outgoing::Send(response) => _ = responder.send(Ok(response)),
-                Outgoing::End(last) => return self.send_last(responder, last),
+                StepSubmission::Send(response) => _ = responder.send(Ok(response)),
+                StepSubmission::End(last) => return self.send_last(responder, last),
             }
             state = self.lock();
         }

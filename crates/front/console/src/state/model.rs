@@ -249,7 +249,7 @@ impl FollowedVersion {
     }
 
     /// Records that all changes were sent.
-    pub fn was_sent(&mut self) {
+    pub fn clear_changes(&mut self) {
         self.changed = ChangedFields::default();
     }
 }

@@ -31,7 +31,7 @@ impl Models {
     /// Reads all counters, `elapsed` after the last sample. It lists the models again if they may have changed.
     pub fn sample(&mut self, engine: &Engine, elapsed: Duration) {
         self.removed.clear();
-        self.followed.values_mut().for_each(FollowedVersion::was_sent);
+        self.followed.values_mut().for_each(FollowedVersion::clear_changes);
         // Read before the list: the next sample finds a change that happens meanwhile.
         let revision = engine.revision();
         self.since_listed += 1;

@@ -75,7 +75,7 @@ impl TransferWindow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(super) enum CloseReason {
     Head,
     Body,
     Response,
@@ -131,7 +131,7 @@ impl Activity {
     }
 
     /// Records that `bytes` bytes were read; 0 at the end of the stream.
-    pub(crate) fn has_read(&self, bytes: usize) {
+    pub(crate) fn record_read(&self, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -154,7 +154,7 @@ impl Activity {
 
     /// Records that the socket accepted `written` of `offered` bytes; 0 if it has no room. Nothing else shows that a
     /// client reads.
-    pub(crate) fn has_written(&self, offered: usize, written: usize) {
+    pub(crate) fn record_written(&self, offered: usize, written: usize) {
         let now = self.now();
         let is_blocked = written < offered;
         let was_blocked = self.is_write_blocked.load(Relaxed);
@@ -170,23 +170,23 @@ impl Activity {
         }
     }
 
-    pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<Overdue> {
+    pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<CloseReason> {
         let now = self.now();
         if self.is_write_blocked.load(Relaxed) {
-            return self.sent.is_too_slow(now, settings).then_some(Overdue::Response);
+            return self.sent.is_too_slow(now, settings).then_some(CloseReason::Response);
         }
         if self.receiving.load(Relaxed) > 0 {
-            return self.received.is_too_slow(now, settings).then_some(Overdue::Body);
+            return self.received.is_too_slow(now, settings).then_some(CloseReason::Body);
         }
         if self.calls.load(Relaxed) > 0 {
             return None;
         }
         if self.is_opening.load(Relaxed) {
             let open_for = now.saturating_sub(self.opening_since.load(Relaxed));
-            return (open_for >= millis(settings.head_timeout)).then_some(Overdue::Head);
+            return (open_for >= millis(settings.head_timeout)).then_some(CloseReason::Head);
         }
         let idle_for = now.saturating_sub(self.last_progress.load(Relaxed));
-        (idle_for >= millis(settings.idle_timeout)).then_some(Overdue::Idle)
+        (idle_for >= millis(settings.idle_timeout)).then_some(CloseReason::Idle)
     }
 
     /// Returns the loss from closing this connection; the smallest is closed first. `None` while a request is answered.

@@ -12,7 +12,7 @@ use galatea_types::{MemoryBudget, MemoryReservation};
 use tokio::time::Instant;
 
 use super::{
-    activity::{Activity, Framing, Overdue},
+    activity::{Activity, CloseReason, Framing},
     registry::{Registry, Slot},
     settings::ConnectionSettings,
 };
@@ -166,27 +166,27 @@ impl ConnectionLimits {
         }
     }
 
-    fn log_overdue(&self, what: Overdue, settings: &ConnectionSettings) {
+    fn log_overdue(&self, what: CloseReason, settings: &ConnectionSettings) {
         let ConnectionSettings { head_timeout, progress_timeout, idle_timeout, .. } = settings;
         let rate = settings.min_bytes_per_second;
         let [head, body, response] = &self.overdue;
         match what {
-            Overdue::Head => head.warn(|| {
+            CloseReason::Head => head.warn(|| {
                 format!("closed a connection: the head of its request was not complete after {head_timeout:?}")
             }),
-            Overdue::Body => body.warn(|| {
+            CloseReason::Body => body.warn(|| {
                 format!(
                     "closed a connection: it sent fewer than {rate} bytes a second of its request in \
                      {progress_timeout:?}"
                 )
             }),
-            Overdue::Response => response.warn(|| {
+            CloseReason::Response => response.warn(|| {
                 format!(
                     "closed a connection: it read fewer than {rate} bytes a second of its response in \
                      {progress_timeout:?}"
                 )
             }),
-            Overdue::Idle => {
+            CloseReason::Idle => {
                 self.idle.fetch_add(1, Relaxed);
                 log::debug!("closed a connection idle for {idle_timeout:?}");
             }

@@ -9,7 +9,7 @@ use galatea_types::{LockExt, MemoryReservation};
 use tokio::sync::Notify;
 
 use super::{
-    activity::{Activity, Overdue},
+    activity::{Activity, CloseReason},
     settings::ConnectionSettings,
 };
 
@@ -72,7 +72,7 @@ impl Registry {
         ranked.min_by_key(|(worth, _)| *worth).map(|(_, activity)| activity.clone())
     }
 
-    pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, Overdue)> {
+    pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, CloseReason)> {
         let state = self.state.lock_unpoisoned();
         let overdue = |activity: &Arc<Activity>| {
             activity.overdue(settings).map(|what| (activity.clone(), what))

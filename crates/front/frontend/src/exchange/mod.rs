@@ -217,21 +217,21 @@ impl Exchange {
     }
 
     /// Records the sender, who has proved this identity.
-    pub fn is_by(&mut self, identity: &Arc<Identity>) {
+    pub fn set_identity(&mut self, identity: &Arc<Identity>) {
         if let Some(open) = &mut self.0 {
             open.identity = Some(identity.clone());
         }
     }
 
     /// Records that `bytes` bytes of the body or message have arrived.
-    pub fn has_received(&mut self, bytes: usize) {
+    pub fn record_received(&mut self, bytes: usize) {
         if let Some(entry) = self.entry() {
             entry.bytes_in += bytes as u64;
         }
     }
 
     /// Records that `bytes` bytes of the answer were sent, in addition to those given to `finish`.
-    pub fn has_sent(&mut self, bytes: usize) {
+    pub fn record_sent(&mut self, bytes: usize) {
         if let Some(entry) = self.entry() {
             entry.bytes_out += bytes as u64;
         }
@@ -239,28 +239,28 @@ impl Exchange {
 
     /// Marks the request as routine, such as a health check or a read of the metrics. The access log has it only if it
     /// fails; the log and the recent failures never report it.
-    pub fn is_routine(&mut self) {
+    pub fn mark_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = true;
         }
     }
 
     /// Takes that mark back.
-    pub fn is_of_interest(&mut self) {
+    pub fn unmark_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = false;
         }
     }
 
     /// Records that the model has answered with a result: a later failure is one of the front end.
-    pub fn has_result(&mut self) {
+    pub fn record_result(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_submitted = false;
         }
     }
 
     /// Reports that one response of the request is an error. The request continues.
-    pub fn has_failed_once(&mut self, error: &Error, call: &Call<'_>) {
+    pub fn report_failure(&mut self, error: &Error, call: &Call<'_>) {
         if let Some(open) = &self.0 {
             open.tell_failure((error.code(), error.message()), call, None);
         }

@@ -21,7 +21,7 @@ pub struct Subject {
 
 impl Subject {
     /// Sets the id of the request.
-    pub fn is_named(&mut self, id: &str) {
+    pub fn set_id(&mut self, id: &str) {
         self.id = (!id.is_empty()).then(|| beginning(id, MAX_TEXT).into());
     }
 
@@ -61,7 +61,7 @@ impl CallRecord for Subject {
     }
 
     fn record_submitted(&mut self, request: &InferRequest, _: &mut RequestContext) {
-        self.is_named(&request.id);
+        self.set_id(&request.id);
     }
 }
 
@@ -74,11 +74,11 @@ mod tests {
         let mut subject = Subject::default();
         assert_eq!((subject.model(), subject.id_or_unknown()), ("", "<id_unknown>"));
         for (text, kept) in [("7", "7"), (&*"é".repeat(200), &*"é".repeat(128))] {
-            subject.is_named(text);
+            subject.set_id(text);
             subject.record_asked(text, Some(3));
             assert_eq!((subject.id(), subject.model()), (kept, kept));
         }
-        subject.is_named("");
+        subject.set_id("");
         assert_eq!(subject.id(), "");
     }
 

@@ -244,7 +244,7 @@ impl<S, A, F> Connection<S, A, F> {
         let is_new = mem::take(&mut self.has_new_call) || received != self.received;
         self.received = received;
         if is_new && let Some(keep_alive) = &mut self.keep_alive {
-            keep_alive.has_read();
+            keep_alive.record_read();
         }
     }
 }

@@ -70,7 +70,7 @@ pub(crate) async fn respond(
     if let Some(refusal) = admission::refusal(state, received, action, JSON, true) {
         return refusal;
     }
-    received.exchange.is_routine();
+    received.exchange.mark_routine();
     if !matches!(*received.sender.head.method(), Method::GET | Method::HEAD) {
         return method_not_allowed(JSON);
     }

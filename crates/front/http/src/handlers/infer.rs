@@ -100,7 +100,7 @@ async fn respond_once(
     running.end();
     let encoded = match answer {
         Ok(response) => {
-            received.exchange.has_result();
+            received.exchange.record_result();
             work::render(state, running, response).await
         }
         Err(error) => Err(error),

@@ -64,7 +64,7 @@ impl<'m> BodyCollector<'m> {
     pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
         let is_first = self.whole.is_none() && self.block.is_none();
         if is_first && self.has_free_placement && data.len() >= self.expected {
-            self.has_read(data.len())?;
+            self.record_read(data.len())?;
             self.whole = Some(data);
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl<'m> BodyCollector<'m> {
 
     /// Adds a copy of the next piece.
     pub fn extend(&mut self, data: &[u8]) -> Result<(), BodyError> {
-        self.has_read(data.len())?;
+        self.record_read(data.len())?;
         let mut block = match self.block.take() {
             Some(block) if self.padding + self.size <= self.room => block,
             outgrown => self.grown(outgrown)?,
@@ -94,7 +94,7 @@ impl<'m> BodyCollector<'m> {
         Ok(self.block.insert(block).spare(room.min(most)))
     }
 
-    pub fn has_read(&mut self, count: usize) -> Result<(), BodyError> {
+    pub fn record_read(&mut self, count: usize) -> Result<(), BodyError> {
         self.size += count;
         self.limit.check(self.size)?;
         self.count()

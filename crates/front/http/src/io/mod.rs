@@ -236,7 +236,7 @@ impl ConnectionIo {
             return Poll::Ready(Err(ReadError::Incomplete.into()));
         }
         self.body.skip(count);
-        Poll::Ready(collector.has_read(count))
+        Poll::Ready(collector.record_read(count))
     }
 
     /// Reads and drops the rest of an unread body, at most `left` bytes. Returns `false` if nothing after it can be

@@ -55,7 +55,7 @@ fn asked(
         Err(error) => {
             let peer = client.peer;
             if let Some(identity) = error.identity() {
-                received.exchange.is_by(identity);
+                received.exchange.set_identity(identity);
             }
             Some(not_admitted(&error, (peer, is_page), content_type))
         }
@@ -65,7 +65,7 @@ fn asked(
 /// A page of another site could have caused a request whose credential the browser adds by itself.
 fn admitted(received: &mut ReceivedRequest<'_>, caller: Caller) -> Option<Response> {
     if let Some(identity) = caller.identity() {
-        received.exchange.is_by(identity);
+        received.exchange.set_identity(identity);
     }
     let is_browser = caller.is_browser();
     received.sender.caller = caller;

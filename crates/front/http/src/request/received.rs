@@ -116,7 +116,7 @@ impl<'c> ReceivedRequest<'c> {
         };
         let taken = BodyMemory { memory: &mut self.memory, share };
         let read = body::read(self.connection, framing, header_length, limit, taken).await;
-        self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
+        self.exchange.record_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
         read
     }

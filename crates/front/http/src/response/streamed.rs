@@ -92,7 +92,7 @@ impl StreamedBody {
                 }
             };
             if let Some(piece) = piece {
-                self.exchange.has_sent(piece.len());
+                self.exchange.record_sent(piece.len());
                 return Poll::Ready(Some(counted(piece.into(), &self.memory)));
             }
         }
@@ -101,7 +101,7 @@ impl StreamedBody {
     /// Returns the piece of a short response. A long one is encoded by another thread.
     fn begin_writing(&mut self, response: Response) -> Option<Vec<u8>> {
         if let Some(Err(error)) = &response.result {
-            self.exchange.has_failed_once(error, &STREAM);
+            self.exchange.report_failure(error, &STREAM);
         }
         if !HeavyWork::is_heavy(bytes_of(&response)) {
             return (self.write)(response);

@@ -3,13 +3,13 @@
 use galatea_command_line::{BadValue, Occurrence, ValueError};
 use galatea_frontend::{HeaderForwarding, RestrictedApis, RestrictionError};
 
-use super::{error::Stored, serve_flags::ServeFlags};
+use super::{error::StoreResult, serve_flags::ServeFlags};
 
-pub(super) fn http_restricted_api(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn http_restricted_api(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     Ok(restrict(&mut flags.serve.http_options.restricted_apis, given, "api", "")?)
 }
 
-pub(super) fn grpc_restricted_protocol(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn grpc_restricted_protocol(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let apis = &mut flags.serve.grpc_options.restricted_protocols;
     Ok(restrict(apis, given, "protocol", "triton-grpc-protocol-")?)
 }

@@ -31,7 +31,7 @@ impl FlagError {
 }
 
 /// The result of storing an option's value.
-pub(super) type Stored = Result<(), FlagError>;
+pub(super) type StoreResult = Result<(), FlagError>;
 
 impl From<BadValue> for FlagError {
     fn from(error: BadValue) -> Self {

@@ -4,7 +4,7 @@
 use galatea_command_line::{BadValue, Notice, Occurrence, ValueError};
 
 use super::{
-    error::Stored,
+    error::StoreResult,
     serve_flags::{ServeFlags, TraceFlags},
     setting::{Setting, missing, part},
 };
@@ -19,12 +19,12 @@ const SETTINGS: [(Option<&str>, &str); 5] = [
 ];
 
 /// Reads `--trace-level`.
-pub(super) fn level(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn level(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     take_level(flags, given, &given.text).map_err(|reason| given.bad(reason).into())
 }
 
 /// Reads `--trace-config`.
-pub(super) fn config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     if given.text.starts_with(',') {
         let text = format!(
             "No trace mode specified. --trace-config option format is <trace mode>,<setting>=<value> or \

@@ -17,7 +17,7 @@ const COMPARED: usize = 8;
 
 /// The measurements of an engine.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasuredEngine {
     /// Time of the load request.
     pub load_time: Duration,
     /// Memory of the server with the model after all requests, in bytes; `None`: the system does not report it.
@@ -37,7 +37,7 @@ pub fn measure(
     flags: &TuneFlags,
     stop: &Stop,
     progress: &dyn Fn(&str),
-) -> Result<Measured> {
+) -> Result<MeasuredEngine> {
     let repository = model.repository(&candidate.config).map_err(|error| {
         anyhow!("cannot make a copy of the model's folder: {error}; TMPDIR names another place")
     })?;
@@ -54,7 +54,7 @@ pub fn measure(
     progress("1 request at a time");
     let alone = loaded.measure(1, window(answer_time, 1))?;
     let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
-    Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
+    Ok(MeasuredEngine { load_time, memory: server.resident_bytes(), alone, most, answers })
 }
 
 /// Returns a window that is long enough for several answers of a model that runs one request after the other.

@@ -19,7 +19,7 @@ use crate::terminal::{HELP_WIDTH, fail, print, refuse};
 pub use self::command_line::TuneFlags;
 use self::{
     candidate::{Candidate, candidates},
-    measured::{Measured, measure},
+    measured::{MeasuredEngine, measure},
     model::TunedModel,
     report::{Agreement, Outcome, Row},
     stop::Stop,
@@ -100,7 +100,7 @@ fn reference(rows: &[Row]) -> Option<&Answers> {
 }
 
 fn compared(
-    measured: Measured,
+    measured: MeasuredEngine,
     candidate: &Candidate,
     reference: Option<&Answers>,
     flags: &TuneFlags,

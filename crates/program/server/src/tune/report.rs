@@ -5,7 +5,7 @@ use std::time::Duration;
 use galatea_perf::probe::{AnswerDifference, Figures};
 use galatea_serve::Table;
 
-use super::{candidate::Candidate, measured::Measured};
+use super::{candidate::Candidate, measured::MeasuredEngine};
 
 /// An engine, and its outcome.
 pub struct Row {
@@ -15,7 +15,7 @@ pub struct Row {
 
 /// The outcome of an engine that was measured.
 pub struct Outcome {
-    pub measured: Measured,
+    pub measured: MeasuredEngine,
     pub agreement: Agreement,
 }
 
@@ -50,7 +50,7 @@ impl Agreement {
 }
 
 /// Returns the engine with the highest throughput among those whose answers are right.
-pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &Measured)> {
+pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &MeasuredEngine)> {
     let fine = rows.iter().filter_map(|row| {
         let outcome = row.outcome.as_ref().ok().filter(|outcome| outcome.agreement.is_fine())?;
         Some((&row.candidate, &outcome.measured))
@@ -83,8 +83,8 @@ pub fn table(rows: &[Row]) -> String {
     table.text(usize::MAX)
 }
 
-fn cells(name: String, measured: &Measured, difference: String) -> [String; 7] {
-    let Measured { alone, most, memory, load_time, .. } = measured;
+fn cells(name: String, measured: &MeasuredEngine, difference: String) -> [String; 7] {
+    let MeasuredEngine { alone, most, memory, load_time, .. } = measured;
     [
         name,
         milliseconds(alone.p50),
@@ -156,7 +156,7 @@ mod tests {
             p99: Duration::from_millis(20),
             is_stable: true,
         };
-        let measured = Measured {
+        let measured = MeasuredEngine {
             load_time: Duration::from_millis(1234),
             memory: Some(100 << 20),
             alone: figures,

@@ -378,7 +378,7 @@ impl<T: SequenceRequest> Sequences<T> {
                 self.drop_all([request], &SequenceDrop::Cancelled);
             }
             if is_current {
-                self.was_used(instance, ticket, now);
+                self.restart_idle_time(instance, ticket, now);
             }
             if is_over && is_current {
                 let rest = self.end_sequence(instance, ticket.slot, now);
@@ -390,7 +390,7 @@ impl<T: SequenceRequest> Sequences<T> {
     }
 
     /// Restarts the idle time of a sequence, which counts from the end of its last request.
-    fn was_used(&mut self, instance: usize, ticket: SlotTicket, now: Instant) {
+    fn restart_idle_time(&mut self, instance: usize, ticket: SlotTicket, now: Instant) {
         let state = self.instances[instance].slots.get(ticket.slot as usize);
         let id = state.and_then(|state| state.sequence.as_ref());
         if let Some(live) = id.and_then(|id| self.live.get_mut(id)) {

@@ -9,14 +9,14 @@ use galatea_thread_placement::PolicyError;
 
 use super::{
     super::{
-        error::{FlagError, Stored},
+        error::{FlagError, StoreResult},
         serve_flags::ServeFlags,
     },
     parts::{Setting, part},
 };
 
 /// Checks `<GPU>:<bytes>`.
-pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let (gpu, bytes) = pair(given, "<GPU>:<bytes>")?;
     part::<i32>(given, gpu)?;
     part::<u64>(given, bytes)?;
@@ -24,7 +24,7 @@ pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> Sto
 }
 
 /// Checks `<GPU>:<fraction>`.
-pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let (gpu, fraction) = pair(given, "<GPU>:<fraction>")?;
     let gpu: i64 = part(given, gpu)?;
     let not_a_number = || given.bad(ValueError::NotANumber(fraction.to_owned()));
@@ -40,7 +40,10 @@ pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Sto
 }
 
 /// Reads `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means all of them; of two counts the smaller one applies.
-pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn rate_limit_resource(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> StoreResult {
     const FORM: &str = "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'";
     let (name, amounts) = pair(given, FORM)?;
     let amounts: Vec<&str> = amounts.split(':').collect();
@@ -64,7 +67,7 @@ pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occu
 }
 
 /// Reads `<policy>,<setting>=<value>`.
-pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     const FORM: &str = "'<policy name>,<setting>=<value>'";
     let setting = Setting::parse(given, FORM)?;
     let name = setting.owner.filter(|name| !name.is_empty());
@@ -80,7 +83,7 @@ pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) 
 }
 
 /// Reads `<first port>-<last port>`.
-pub(in super::super) fn safe_port_range(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn safe_port_range(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let range = given.text.split_once('-');
     let (first, last) = range.ok_or_else(|| given.malformed("<first port>-<last port>"))?;
     flags.sagemaker_safe_ports = Some((part(given, first)?, part(given, last)?));

@@ -2,12 +2,12 @@
 
 use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
 
-use super::super::{error::Stored, serve_flags::ServeFlags};
+use super::super::{error::StoreResult, serve_flags::ServeFlags};
 
 const KNOWN: &str =
     "it is none of counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
 
-pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let malformed = || given.malformed("<setting>=<value>");
     let (key, value) = given.text.split_once('=').ok_or_else(malformed)?;
     if key.is_empty() || key.contains(',') || value.is_empty() {

@@ -19,12 +19,12 @@ pub(super) use self::{
     parts::{Setting, missing, part},
 };
 use super::{
-    error::{FlagError, Stored},
+    error::{FlagError, StoreResult},
     serve_flags::ServeFlags,
 };
 
 /// Stores a backend's setting. Commands without the other options of `serve` use it too.
-pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> Stored {
+pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> StoreResult {
     if given.text.starts_with(',') {
         let form = "<backend name>,<setting>=<value> or <setting>=<value>";
         return Err(no_owner(given, "backend", form));
@@ -40,7 +40,7 @@ pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
     if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
 
-pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     if !given.text.contains(',') || given.text.starts_with(',') {
         return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
     }
@@ -51,7 +51,7 @@ pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored
     Ok(())
 }
 
-pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let size: u64 = given.integer()?;
     flags.cache.local_size = Some(size);
     flags.notices.push(Notice::Warning(format!(
@@ -63,14 +63,14 @@ pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stor
 }
 
 /// Reads an amount of bytes, or a share. Commands without the other options of `serve` use it too.
-pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> Stored {
+pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> StoreResult {
     *size = MemorySize::parse(&given.text)
         .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 
 /// Reads an amount of bytes; a share is refused.
-pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
+pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> StoreResult {
     match MemorySize::parse(&given.text) {
         Some(MemorySize::Bytes(bytes)) => *place = bytes,
         _ => return Err(given.malformed("<bytes> or <number>K|M|G|T").into()),
@@ -79,7 +79,7 @@ pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
 }
 
 /// Reads an amount of memory that is enough for a process.
-pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Stored {
+pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> StoreResult {
     const LEAST: usize = 64 << 20;
     let mut bytes = 0;
     self::bytes(&mut bytes, given)?;
@@ -91,7 +91,7 @@ pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Sto
 }
 
 /// Reads `<number>[:<burst>]`.
-pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let malformed = || given.malformed("<requests a second>[:<burst>], both above 0");
     let number = |text: &str| {
         let number: f64 = text.parse().ok()?;

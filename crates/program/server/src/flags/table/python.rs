@@ -4,7 +4,7 @@ use galatea_backend_python::IsolationLevel;
 use galatea_command_line::{Kind, Occurrence, options, set};
 
 use super::{
-    super::{error::Stored, serve_flags::ServeFlags, setting},
+    super::{error::StoreResult, serve_flags::ServeFlags, setting},
     row::Row,
 };
 
@@ -33,7 +33,7 @@ pub const PYTHON: &[Row] = options! {
         .stores(set!(|o, v| o.python.controlling_models.insert(v.text.to_owned()))),
 };
 
-fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     // The kind of the option has already checked it.
     flags.python.isolation = IsolationLevel::parse(&given.text).unwrap_or_default();
     Ok(())
